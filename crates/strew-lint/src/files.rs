@@ -324,7 +324,7 @@ impl<'a> Files<'a> {
 }
 
 /// True for what adds nodes to a cluster.
-fn adds_nodes(object: &KubeObject) -> bool {
+pub(super) fn adds_nodes(object: &KubeObject) -> bool {
     match object {
         KubeObject::Other(other) => {
             ["NodePool", "Provisioner", "MachineDeployment"].contains(&&*other.kind)

@@ -169,6 +169,7 @@ pub fn lint_with_fixes(objects: &[&KubeObject], scheduling: &Scheduling) -> Vec<
 /// The warnings about WorkloadSpreads; what their webhook refuses is an error elsewhere.
 fn of_spreads(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
     let is_missing = ["target-missing", "no-node"];
+    let grows = || objects.iter().any(|object| files::adds_nodes(object));
     let found = strew_wire::workloadspread::lint::lint(objects).into_iter();
     let found = found.filter_map(|found| match found.what {
         What::Suspicious(warning) => Some(Found {
@@ -180,6 +181,7 @@ fn of_spreads(objects: &[&KubeObject], more_come: bool) -> Vec<Found> {
     });
     found
         .filter(|found| !more_come || !is_missing.contains(&found.code))
+        .filter(|found| found.code != "subset-over-room" || !grows())
         .collect()
 }
 

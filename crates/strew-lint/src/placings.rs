@@ -10,6 +10,7 @@ use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
 use strew_manifest::kinds;
 use strew_manifest::read::KubeObject;
+use strew_model::well_known::HOSTNAME;
 use strew_scheduler::Reason;
 use strew_wire::facts;
 use strew_wire::rolling::of_deployment;
@@ -745,9 +746,39 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
             }
             _ => "maxUnavailable: 1 lets one old pod go first; a node more lets it end, too",
         };
+        // A node more in a domain that has a pod is of no use.
+        let apart = self.apart_over();
+        let away = match &apart {
+            Some(key) => away.replace("a node more", &format!("a node in one more {key}")),
+            None => away.to_owned(),
+        };
         Found::warning(self.workload.object, rolling_path(), message)
             .help(away)
             .number("maxUnavailable", 0)
+    }
+
+    /// The key over whose domains a required anti-affinity keeps the pods apart from one another; `None` if there is none,
+    /// or one over nodes.
+    fn apart_over(&self) -> Option<String> {
+        let own = self.pods.spec.affinity.required_anti.iter();
+        let mut own =
+            own.filter(|term| term.is_own_namespace() && term.selector.matches(&self.pods.labels));
+        let term = own.find(|term| term.key != HOSTNAME)?;
+        Some(self.bench.cluster.names.text(term.key).to_owned())
+    }
+
+    /// What takes the surge away; `None` if there is none.
+    fn without_surge(&self) -> Option<&'static str> {
+        let KubeObject::Deployment(deployment) = self.files.objects[self.workload.object] else {
+            return None;
+        };
+        let rolling = of_deployment(deployment.spec.as_ref()?)?;
+        match (rolling.surge, rolling.unavailable) {
+            (0, _) => None,
+            // Both may not be 0.
+            (_, 0) => Some(", or maxSurge: 0 with maxUnavailable: 1,"),
+            _ => Some(", or maxSurge: 0,"),
+        }
     }
 
     /// A new pod finds no node after others have found one.
@@ -756,18 +787,27 @@ impl<'f, 'a, 'b> Case<'f, 'a, 'b> {
         let message = format!(
             "a rollout never ends in {times} of {TRIES} plays on these nodes: it hangs at {why}"
         );
+        let surge = self.without_surge();
         let help = match self.is_spread {
             _ if self.has_quota() => {
-                "old pods count in the quota until they are gone: room for the surge in it, or maxSurge: 0, lets a rollout end"
+                let room = match surge {
+                    Some(without) => format!("room for the surge in it{without}"),
+                    None => "room in it".to_owned(),
+                };
+                format!("old pods count in the quota until they are gone: {room} lets a rollout end")
             }
             true => {
-                "a new pod gets the first subset that is not full of pods of its own revision, where old pods still have the room: room for the surge in each subset, or maxSurge: 0, lets a rollout end"
+                let room = match surge {
+                    Some(without) => format!("room for the surge in each subset{without}"),
+                    None => "room for one more pod in each subset, or strew.dev/limit-scope: workload on the WorkloadSpread,".to_owned(),
+                };
+                format!("a new pod gets the first subset that is not full of pods of its own revision, where old pods still have the room: {room} lets a rollout end")
             }
             false if self.has_claims() => {
-                "the old pod keeps its volume until it goes, and with maxUnavailable 0 it does not go first; Recreate is meant for such workloads"
+                "the old pod keeps its volume until it goes, and with maxUnavailable 0 it does not go first; Recreate is meant for such workloads".to_owned()
             }
             false => {
-                "old pods go by the ReplicaSet's choice, and the room that they leave is not where the constraints let the next new one"
+                "old pods go by the ReplicaSet's choice, and the room that they leave is not where the constraints let the next new one".to_owned()
             }
         };
         Found::warning(self.workload.object, rolling_path(), message).help(help)

@@ -3,7 +3,7 @@
 use super::files::Files;
 use super::rules::{
     autoscaler, budget, claim, constraint, domains, ideal, job, labels, namespace, node, opted,
-    placed, quota, rollout, zone,
+    placed, quota, rollout, template, zone,
 };
 use super::{Depth, Found};
 
@@ -379,6 +379,19 @@ pub const RULES: &[Rule] = &[
         quota::too_small,
     ),
     rule(
+        "image-not-rendered",
+        "An image is a template that was not filled in",
+        "The API server stores any text as an image, and no node can pull this one. Render the file first.",
+        template::unrendered,
+    ),
+    rule(
+        "limit-range-refuses",
+        "A LimitRange forbids every pod of a workload",
+        "The API server stores the workload and refuses its pods, which are then not even Pending. A default limit of \
+         the LimitRange may be below the request that is written.",
+        quota::limit_range,
+    ),
+    rule(
         "claim-shared",
         "Several pods share a claim that one node or one pod at a time can use",
         "A ReadWriteOnce volume is attached to one node. The scheduler does not look at that, so pods on other nodes are \
@@ -533,6 +546,11 @@ pub const RULES: &[Rule] = &[
         "Kruise's own webhook would take no pod.",
     ),
     text(
+        "filter-selects-none",
+        "A target filter that selects no pod of the target",
+        "None of its pods is spread.",
+    ),
+    text(
         "no-effect",
         "An annotation that nothing looks at",
         "Leave it out, or correct its name.",
@@ -561,6 +579,21 @@ pub const RULES: &[Rule] = &[
         "unmatched-predicate",
         "A predicate of a Placement matches no cluster",
         "No cluster is selected by it. The finding has the nearest label, claim or value, or each cluster's reason.",
+    ),
+    text(
+        "unbound-placement",
+        "A Placement's namespace is bound to none of the sets that it may choose from",
+        "No cluster can be chosen. Bind a ManagedClusterSet that is there.",
+    ),
+    text(
+        "empty-decision-group",
+        "A decision group that is chosen by hand matches no cluster",
+        "A rollout by groups passes over it.",
+    ),
+    text(
+        "unknown-score",
+        "A Placement weighs a score that no cluster has",
+        "It adds nothing. Compare it with the AddOnPlacementScores.",
     ),
     text(
         "unmatched-weight",

@@ -63,7 +63,12 @@ fn is_counted_together(spec: &Spec, kind: Kind) -> bool {
 fn rolling(spec: &Spec, target: Option<&WorkloadFact>, total: Total) -> Option<Rolling> {
     let rolling = target.filter(|target| !target.deleting)?.rolling?;
     let is_alone = spec.filter.is_none() && spec.also.is_none();
-    (is_alone && rolling.surge > 0 && total > 0).then_some(rolling)
+    (is_alone && total > 0).then_some(rolling)
+}
+
+/// As [`rolling`], if new pods are made while all old ones are there.
+fn surging(spec: &Spec, target: Option<&WorkloadFact>, total: Total) -> Option<Rolling> {
+    rolling(spec, target, total).filter(|rolling| rolling.surge > 0)
 }
 
 /// By index: what the limits and the target's settings mean for every rollout.
@@ -73,7 +78,7 @@ pub fn misfits(
     total: Total,
     kinds: &Kinds,
 ) -> Vec<(usize, Misfit)> {
-    let Some((target, rolling)) = target.zip(rolling(spec, target, total)) else {
+    let Some((target, rolling)) = target.zip(surging(spec, target, total)) else {
         return Vec::new();
     };
     let kind = kinds.of(target.key.target.kind);
@@ -128,14 +133,24 @@ fn is_moved_on(spec: &Spec) -> bool {
 }
 
 /// The most pods of the first subset, which new pods pass by if its nodes hold no more than these. `None` if waiting pods
-/// are not moved on, or no other subset takes them.
+/// are not moved on, or come back, or no other subset takes them.
 pub fn may_pass(spec: &Spec, target: Option<&WorkloadFact>, total: Total) -> Option<i64> {
-    rolling(spec, target, total).filter(|_| is_moved_on(spec))?;
+    let rolling = rolling(spec, target, total)?;
+    if !is_moved_on(spec) || spec.move_back.is_some() {
+        return None;
+    }
+    // An old pod holds its node until it is gone, and the new one is there before that; it can only wait for it if it
+    // is not moved on at once.
+    if rolling.surge == 0 && !spec.strategy.simulates() {
+        return None;
+    }
     let [first, _, ..] = &*spec.subsets else {
         return None;
     };
-    let max = quota::scaled(first.max_replicas, total).filter(|max| *max != UNLIMITED)?;
-    Some(i64::from(max).min(total))
+    match quota::scaled(first.max_replicas, total)? {
+        UNLIMITED => Some(total),
+        max => Some(i64::from(max).min(total)),
+    }
 }
 
 /// The subset in which new pods wait without end if its nodes hold no more pods than it has, with the number of these
@@ -146,7 +161,7 @@ pub fn may_stick(
     total: Total,
     kinds: &Kinds,
 ) -> Option<(usize, i64)> {
-    let rolling = rolling(spec, target, total)?;
+    let rolling = surging(spec, target, total)?;
     let kind = kinds.of(target?.key.target.kind);
     if is_moved_on(spec) || rolling.unavailable > 0 || is_counted_together(spec, kind) {
         return None;

@@ -74,7 +74,7 @@ fn schemas() -> String {
 
 /// The page of rules.
 fn rules() -> String {
-    let mut out = "# Rules\n\nMade from the code by `cargo xtask gen`. `strew lint` applies these rules to files. Before it plays them, `strew simulate` applies those that read what is written; what the others try, its run shows. What the API server refuses is an error of both and has no row here.\n\nA finding is a warning: a person should act. Where something may be meant so, it is a note. `strew simulate --fail-on warnings` fails on warnings; `strew lint` does in any case. Nothing is said about what is missing where the files cannot tell: a budget alone in a file may have its pods elsewhere.\n\n| rule | what it finds | why, and what to do |\n|---|---|---|\n".to_owned();
+    let mut out = "# Rules\n\nMade from the code by `cargo xtask gen`. `strew lint` applies these rules to files. Before it plays them, `strew simulate` applies those that read what is written; what the others try, its run shows. What the API server refuses is an error of both and has no row here. Rules whose names begin with `assumed-` are `strew simulate`'s, which needs what the files leave out; `strew lint` has a note on priority classes alone.\n\nA finding is a warning: a person should act. Where something may be meant so, it is a note. `strew simulate --fail-on warnings` fails on warnings; `strew lint` does in any case. Nothing is said about what is missing where the files cannot tell: a budget alone in a file may have its pods elsewhere.\n\n| rule | what it finds | why, and what to do |\n|---|---|---|\n".to_owned();
     for rule in strew_lint::RULES {
         let (what, why) = (cell(rule.what), cell(rule.why));
         let _ = writeln!(out, "| `{}` | {what} | {why} |", rule.code);

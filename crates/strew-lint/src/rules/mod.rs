@@ -14,4 +14,5 @@ pub(super) mod opted;
 pub(super) mod placed;
 pub(super) mod quota;
 pub(super) mod rollout;
+pub(super) mod template;
 pub(super) mod zone;

@@ -30,14 +30,16 @@ of_placings! {
     unselected_domain "unselected-domain-counts"
 }
 
-/// Rollouts that do not end: those that were played or placed, and those that wait for a claim.
+/// Rollouts that do not end: those that were played or placed, and those that wait for a claim, a quota or a host port.
 pub(crate) fn stuck_rollout(files: &Files<'_>) -> Vec<Found> {
     let mut found = files.placings().found("rollout-stuck");
     let waiting = super::rollout::waits_for_claim(files).into_iter();
-    let other: Vec<Found> = waiting
-        .filter(|waiting| found.iter().all(|found| found.object != waiting.object))
-        .collect();
-    found.extend(other);
+    let waiting = waiting.chain(super::rollout::waits_for_port(files));
+    for waiting in waiting.chain(super::quota::refuses_surge(files)) {
+        if found.iter().all(|found| found.object != waiting.object) {
+            found.push(waiting);
+        }
+    }
     found
 }
 

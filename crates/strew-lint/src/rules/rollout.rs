@@ -1,6 +1,7 @@
 //! Rollouts: how many pods they take away, and how they leave the pods spread.
 
 use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 use strew_manifest::field::FieldPath;
 use strew_manifest::fix::Fix;
@@ -83,6 +84,45 @@ pub(crate) fn waits_for_claim(files: &Files<'_>) -> Vec<Found> {
             .help("Recreate, or maxUnavailable: 1, lets the old pod go first")
             .fix(one_by_one());
         Some(warning.number("pods", 1).number("maxUnavailable", 0))
+    });
+    found.collect()
+}
+
+/// DaemonSets whose new pod of a node waits for a host port that the old one has until the new one is ready.
+///
+/// Source: spec/controllers §4
+pub(crate) fn waits_for_port(files: &Files<'_>) -> Vec<Found> {
+    let path = FieldPath::root().child("spec.updateStrategy.rollingUpdate");
+    let found = files.workloads.iter().filter_map(|workload| {
+        let KubeObject::DaemonSet(set) = files.objects[workload.object] else {
+            return None;
+        };
+        let strategy = set.spec.as_ref()?.update_strategy.as_ref()?;
+        let rolling = strategy.rolling_update.as_ref()?;
+        let surges = match rolling.max_surge.as_ref()? {
+            IntOrString::Int(surge) => *surge > 0,
+            IntOrString::String(percent) => percent.trim_end_matches('%') != "0",
+        };
+        if !surges || strategy.type_.as_deref() == Some("OnDelete") {
+            return None;
+        }
+        let is_on_host = workload.spec.host_network == Some(true);
+        let containers = workload.spec.containers.iter();
+        let mut ports = containers.flat_map(|container| container.ports.iter().flatten());
+        let port = ports.find_map(|port| {
+            let of_host = port.host_port.filter(|port| *port > 0);
+            of_host.or(is_on_host.then_some(port.container_port))
+        })?;
+        let message = format!(
+            "a rollout never ends: the new pod of a node waits for host port {port}, which the old one has, and with maxSurge that goes only when the new one is ready"
+        );
+        let mut fix = Fix::set(&path.child("maxUnavailable"), 1);
+        let surge = Fix::set(&path.child("maxSurge"), 0);
+        fix.change = format!("{}, {}", fix.change, surge.change);
+        fix.edits.extend(surge.edits);
+        let warning = Found::warning(workload.object, path.child("maxSurge"), message)
+            .help("maxUnavailable: 1 with maxSurge: 0 lets the old pod go first");
+        Some(warning.fix(fix).number("port", port.into()))
     });
     found.collect()
 }

@@ -77,6 +77,16 @@ impl Reader<'_> {
             return Some((fields, head));
         }
         let mut value = Value::Object(fields);
+        if let Some(kind) = played_as::unknown_target(&value, all) {
+            let label = kind::label(&head.kind, head.namespace.as_deref(), &head.name);
+            let message = format!(
+                "kind {kind} is none that is known by name: the webhook refuses it, unless the white list has it, however it is played here"
+            );
+            let warning = Diagnostic::warning("unknown-target-kind", message).about(label);
+            let help = "annotate the WorkloadSpread with strew.dev/any-kind: \"true\", or put the kind into the white list";
+            let path = FieldPath::root().child("spec.targetRef");
+            self.report.add_in(origin, path, warning.with_help(help));
+        }
         played_as::rename(&mut value, all);
         let Value::Object(fields) = value else {
             return None;

@@ -136,6 +136,21 @@ fn remove(fields: &mut Map<String, Value>, path: &[&str]) -> bool {
     }
 }
 
+/// The kind with its group that a WorkloadSpread names as its target and that is played as another one; `None` if its
+/// annotation lets it be of any kind.
+pub(super) fn unknown_target(value: &Value, all: &[PlayedAs]) -> Option<String> {
+    let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
+    let is_spread = text("/kind") == Some("WorkloadSpread");
+    let is_any = text("/metadata/annotations/strew.dev~1any-kind") == Some("true");
+    if !is_spread || is_any {
+        return None;
+    }
+    let kind = text("/spec/targetRef/kind")?;
+    let played = text("/spec/targetRef/apiVersion")
+        .and_then(|version| all.iter().find(|played| played.is_of(version, kind)))?;
+    Some(format!("{} of {:?}", played.kind, played.group))
+}
+
 /// Names in the object what is played as another kind by that kind: owners, targets of autoscalers, labels.
 pub(super) fn rename(value: &mut Value, all: &[PlayedAs]) {
     let is_rollout = |played: &PlayedAs| ROLLOUT == (played.group.as_str(), played.kind.as_str());
@@ -196,6 +211,17 @@ mod tests {
         ] {
             assert!(wrong.parse::<PlayedAs>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_target_is_unknown_to_the_webhook_however_it_is_played() {
+        let all = ["Rollout.argoproj.io=Deployment".parse().unwrap()];
+        let target = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "a"});
+        let mut value = json!({"kind": "WorkloadSpread", "spec": {"targetRef": target}});
+        let unknown = unknown_target(&value, &all);
+        assert_eq!(unknown.as_deref(), Some("Rollout of \"argoproj.io\""));
+        value["metadata"] = json!({"annotations": {"strew.dev/any-kind": "true"}});
+        assert_eq!(unknown_target(&value, &all), None);
     }
 
     #[test]

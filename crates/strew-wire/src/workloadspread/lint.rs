@@ -23,6 +23,7 @@
 //! | `patch-replaces` | lists of the patch replace what the subset injects | spec/workloadspread §4.6, 5 |
 //! | `acts-as-fixed` | `Adaptive` without `adaptive` | spec/workloadspread §2.6 |
 //! | `no-selector` | Kruise's own webhook would take no pod | spec/workloadspread §4.2, F1 |
+//! | `filter-selects-none` | no pod of the target is spread | spec/workloadspread §4.2 |
 //! | `no-effect` | an annotation that nothing looks at | spec/workloadspread §4.4 |
 //! | `same-nodes` | two subsets that nothing tells apart | spec/workloadspread §1 |
 
@@ -32,7 +33,7 @@ mod rollout;
 use std::collections::BTreeMap;
 
 use strew_model::{Interner, NodeSelectorTerm as Term};
-use strew_workloadspread::{MaxReplicas, UNLIMITED, quota};
+use strew_workloadspread::{MaxReplicas, UNLIMITED, WhenNoRoom, quota};
 
 use super::annotations::{self, ANY_KIND, DELETION_COST, KNOWN, MIN_REPLICAS, WINDOW_SECONDS};
 use super::facts::spread::max_replicas;
@@ -43,6 +44,7 @@ use super::v1beta1::{WorkloadSpread, WorkloadSpreadSpec, WorkloadSpreadSubset};
 use super::validation::{self, Context, is_same_kind_and_group};
 use crate::facts;
 use strew_manifest::field::{FieldError, FieldPath};
+use strew_manifest::kinds;
 use strew_manifest::read::KubeObject;
 
 /// A finding about one of the objects.
@@ -158,11 +160,12 @@ impl Look<'_> {
         let mut found = Vec::new();
         found.extend(self.of_target(spec));
         found.extend(of_filter(spec));
+        found.extend(self.filters_all_out(spec));
         found.extend(of_strategy(spec));
         found.extend(self.of_job(spec));
         found.extend(rollout::warnings(self, spec));
         found.extend(self.fixed_node());
-        found.extend(unreachable(spec));
+        found.extend(self.unreachable(spec));
         found.extend(self.no_room(spec));
         found.extend(self.starved(spec));
         found.extend(rollout::over_room(self, spec));
@@ -194,12 +197,28 @@ impl Look<'_> {
         }
         let kinds = ["CloneSet", "Deployment", "ReplicaSet", "Job", "StatefulSet"];
         let any_kind = annotations::is_true(&self.ws.metadata, ANY_KIND);
+        let group = group_of(&target.api_version);
+        let row = kinds::of_kind(&target.kind).filter(|row| row.group == group);
+        if row.is_some_and(|row| !row.scales) && !kinds.contains(&target.kind.as_str()) {
+            let message = format!(
+                "kind {} of {group:?} has no scale: it asks for no number of pods that subsets could divide",
+                target.kind
+            );
+            let help = format!("a WorkloadSpread is for {}", kinds.join(", "));
+            return warn("unknown-target-kind", message, help);
+        }
         if !kinds.contains(&target.kind.as_str()) && !any_kind {
             let message = format!(
                 "kind {} of {:?} is none that is known by name: the webhook refuses it, unless the white list has it",
-                target.kind,
-                group_of(&target.api_version)
+                target.kind, group
             );
+            if let Some(meant) = strew_manifest::read::nearest(&target.kind, kinds) {
+                return warn(
+                    "unknown-target-kind",
+                    message,
+                    format!("did you mean {meant}?"),
+                );
+            }
             let help = format!(
                 "annotate the WorkloadSpread with {ANY_KIND}: \"true\", or put the kind into the white list: \
                  ConfigMap {}, key {}",
@@ -269,15 +288,86 @@ impl Look<'_> {
         let last = FieldPath::root()
             .child("spec.subsets")
             .index(spec.subsets.len() - 1);
+        let becomes = match annotations::when_no_room(&self.ws.metadata) {
+            Ok(WhenNoRoom::Pending) => {
+                "are held back by a scheduling gate until a subset has room (strew.dev/when-no-room)"
+            }
+            Ok(WhenNoRoom::Reject) => "are not made (strew.dev/when-no-room)",
+            Ok(WhenNoRoom::Unconstrained) | Err(_) => "are in no subset, and go to any node",
+        };
         Some(Warning {
             code: "no-room",
             path: last.child("maxReplicas"),
             message: format!(
-                "the subsets take {room} pods, and {} asks for {total}: {} are in no subset, and go to any node",
+                "the subsets take {room} pods, and {} asks for {total}: {} {becomes}",
                 self.target?.label(),
                 total - room
             ),
             help: "leave out maxReplicas of the last subset: it takes the rest".to_owned(),
+        })
+    }
+
+    /// With a fixed order, subsets after one without limit get no pods beyond their minimum.
+    fn unreachable(&self, spec: &WorkloadSpreadSpec) -> Vec<Warning> {
+        let strategy = spec.schedule_strategy.as_ref();
+        let is_adaptive = strategy
+            .is_some_and(|s| s.type_.as_deref() == Some("Adaptive") && s.adaptive.is_some());
+        let open = spec.subsets.iter().position(|s| s.max_replicas.is_none());
+        let Some(open) = open.filter(|_| !is_adaptive) else {
+            return Vec::new();
+        };
+        let minimums = annotations::min_replicas(&self.ws.metadata).unwrap_or_default();
+        let is_asked = |subset: &WorkloadSpreadSubset| {
+            minimums
+                .get(&subset.name)
+                .is_some_and(|minimum| *minimum > 0)
+        };
+        let later = spec.subsets.iter().enumerate().skip(open + 1);
+        let later = later.filter(|(_, subset)| !is_asked(subset));
+        let of = |(i, subset): (usize, &WorkloadSpreadSubset)| Warning {
+            code: "unreachable-subset",
+            path: FieldPath::root().child("spec.subsets").index(i),
+            message: format!(
+                "subset {:?} gets no new pods: {:?} before it takes any number",
+                subset.name, spec.subsets[open].name
+            ),
+            help: format!(
+                "give {:?} maxReplicas, or use the strategy Adaptive with `adaptive`",
+                spec.subsets[open].name
+            ),
+        };
+        later.map(of).collect()
+    }
+
+    /// A target filter that selects no pod of the target's template.
+    fn filters_all_out(&self, spec: &WorkloadSpreadSpec) -> Option<Warning> {
+        let selector = spec.target_filter.as_ref()?.selector.as_ref()?;
+        let target = self.target?;
+        let (template, _) = target.pod_template()?;
+        let labels = template.metadata.as_ref().and_then(|m| m.labels.as_ref());
+        let labelled = selector.match_labels.iter().flatten().map(|(key, _)| key);
+        let expressions = selector.match_expressions.iter().flatten();
+        let mut keys = labelled.chain(expressions.map(|expression| &expression.key));
+        let mut names = Interner::new();
+        let parsed = facts::selector(Some(selector), &mut names).ok()?;
+        // A controller gives its pods more labels.
+        let is_selected = keys.any(|key| is_of_controller(key))
+            || parsed.matches(&facts::labels(labels, &mut names));
+        if is_selected {
+            return None;
+        }
+        let written: Vec<String> = { labels.into_iter().flatten() }
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        Some(Warning {
+            code: "filter-selects-none",
+            path: FieldPath::root().child("spec.targetFilter.selector"),
+            message: format!(
+                "the target filter selects no pod of {}, so none is spread: they have the labels {}",
+                target.label(),
+                written.join(", ")
+            ),
+            help: "select labels of the template, or leave targetFilter out".to_owned(),
         })
     }
 
@@ -436,6 +526,24 @@ impl Look<'_> {
     }
 }
 
+/// True for labels that controllers give to pods.
+fn is_of_controller(key: &str) -> bool {
+    let names = [
+        "pod-template-hash",
+        "pod-template-generation",
+        "controller-revision-hash",
+        "controller-uid",
+        "job-name",
+    ];
+    let prefixes = [
+        "apps.kubernetes.io/",
+        "batch.kubernetes.io/",
+        "statefulset.kubernetes.io/",
+        "apps.kruise.io/",
+    ];
+    names.contains(&key) || prefixes.iter().any(|prefix| key.starts_with(prefix))
+}
+
 fn of_filter(spec: &WorkloadSpreadSpec) -> Option<Warning> {
     let filter = spec.target_filter.as_ref()?;
     filter.selector.is_none().then(|| Warning {
@@ -475,29 +583,14 @@ fn of_strategy(spec: &WorkloadSpreadSpec) -> Option<Warning> {
     }
 }
 
-/// With a fixed order, subsets after one without limit get no pods.
-fn unreachable(spec: &WorkloadSpreadSpec) -> Vec<Warning> {
-    let strategy = spec.schedule_strategy.as_ref();
-    let is_adaptive =
-        strategy.is_some_and(|s| s.type_.as_deref() == Some("Adaptive") && s.adaptive.is_some());
-    let open = spec.subsets.iter().position(|s| s.max_replicas.is_none());
-    let Some(open) = open.filter(|_| !is_adaptive) else {
-        return Vec::new();
-    };
-    let later = spec.subsets.iter().enumerate().skip(open + 1);
-    let of = |(i, subset): (usize, &WorkloadSpreadSubset)| Warning {
-        code: "unreachable-subset",
-        path: FieldPath::root().child("spec.subsets").index(i),
-        message: format!(
-            "subset {:?} gets no new pods: {:?} before it takes any number",
-            subset.name, spec.subsets[open].name
-        ),
-        help: format!(
-            "give {:?} maxReplicas, or use the strategy Adaptive with `adaptive`",
-            spec.subsets[open].name
-        ),
-    };
-    later.map(of).collect()
+/// The required terms of a pod, which are a list that a patch replaces.
+const REQUIRED_TERMS: &str =
+    "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
+
+/// True if the patch of a subset replaces its required node selector.
+fn replaces_selector(subset: &WorkloadSpreadSubset) -> bool {
+    let patch = subset.patch.as_ref();
+    patch.is_some_and(|patch| patch.pointer(REQUIRED_TERMS).is_some())
 }
 
 /// Lists of tolerations and terms are atomic in a patch.
@@ -505,14 +598,13 @@ fn replaced(subset: &WorkloadSpreadSubset, path: &FieldPath) -> Vec<Warning> {
     let Some(patch) = &subset.patch else {
         return Vec::new();
     };
-    let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms";
     let preferred = "/spec/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution";
     let of_tolerations = subset.tolerations.as_ref().is_some_and(|t| !t.is_empty());
     let of_preferred = subset.preferred_node_selector.as_ref();
     let fields = [
         ("/spec/tolerations", of_tolerations, "tolerations"),
         (
-            required,
+            REQUIRED_TERMS,
             subset.required_node_selector.is_some(),
             "requiredNodeSelector",
         ),

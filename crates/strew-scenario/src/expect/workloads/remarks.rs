@@ -53,7 +53,7 @@ pub(in crate::expect) fn subset_pods(tables: &Tables) -> SubsetPods {
         .collect()
 }
 
-/// The limited subsets that a rollout left with fewer pods than before: its new pods went to later ones, and stay.
+/// The subsets with room that a rollout left with fewer pods than before: its new pods went to later ones, and stay.
 fn passed_by(spread: &WorkloadSpread, before: &[(String, i32)]) -> Vec<Finding> {
     let rows = || spread.status.subset_statuses.iter().flatten();
     let had: i64 = before.iter().map(|(_, pods)| i64::from(*pods)).sum();
@@ -61,8 +61,11 @@ fn passed_by(spread: &WorkloadSpread, before: &[(String, i32)]) -> Vec<Finding> 
         return Vec::new();
     }
     let name = spread_name(spread);
+    // The last one is passed by for none; one without limit always has room.
+    let n_earlier = rows().count().saturating_sub(1);
     let short = rows()
-        .filter(|row| row.missing_replicas > 0)
+        .take(n_earlier)
+        .filter(|row| row.missing_replicas != 0)
         .filter_map(|row| {
             let (_, had) = before.iter().find(|(subset, _)| *subset == row.name)?;
             (row.replicas < *had).then_some((row, *had))
@@ -77,7 +80,7 @@ fn passed_by(spread: &WorkloadSpread, before: &[(String, i32)]) -> Vec<Finding> 
             .with_number("before", had.into())
             .with_number("pods", pods.into())
             .with_help(
-                "let no pods surge (maxSurge: 0); docs/workloadspread.md, Rollouts, has other ways",
+                "strew.dev/move-back-seconds brings them back (under Adaptive with disableSimulationSchedule: true); docs/workloadspread.md, Rollouts, has other ways",
             )
     };
     short.map(finding).collect()

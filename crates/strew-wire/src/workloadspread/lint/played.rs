@@ -193,7 +193,9 @@ fn nodes(
     path: &FieldPath,
 ) -> Option<Warning> {
     let mut names = Interner::new();
-    let required = subset.required_node_selector.as_ref();
+    // A patch with terms of its own is what counts.
+    let replaces = super::replaces_selector(subset);
+    let required = subset.required_node_selector.as_ref().filter(|_| !replaces);
     let own: Option<Term> = required.map(|term| facts::node_selector_term(term, &mut names));
     let asked = facts::required_node_affinity(spec, &mut names);
     let tolerations = facts::tolerations(spec, &mut names);
@@ -253,6 +255,14 @@ fn nodes(
                 "pods of subset {name:?} stay Pending: none of its {n_own} nodes in these files is one that the template or the patch asks for"
             ),
             "compare requiredNodeSelector with nodeSelector and nodeAffinity of the template",
+        ),
+        None if n_own > 0 && n_asked == 0 && replaces => warn(
+            "no-node",
+            "patch",
+            format!(
+                "pods of subset {name:?} stay Pending: none of the {n_own} nodes of these files is one that its patch asks for"
+            ),
+            "compare the node affinity of the patch with the labels of the nodes",
         ),
         None => None,
     }
