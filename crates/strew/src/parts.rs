@@ -73,6 +73,9 @@ pub(crate) fn instead(name: &str, known: BTreeSet<&str>) -> String {
 }
 
 fn there_are(known: BTreeSet<&str>) -> String {
+    if known.is_empty() {
+        return "there are none".to_owned();
+    }
     let some: Vec<&str> = known.into_iter().take(10).collect();
     format!("there are {}", some.join(", "))
 }

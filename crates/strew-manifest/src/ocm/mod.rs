@@ -59,3 +59,12 @@ pub const REPLICA_DIVISION_ANNOTATION: &str = "strew.dev/replica-division";
 pub const ON_MISCONFIGURED_ANNOTATION: &str = "strew.dev/on-misconfigured";
 /// Ours: whether clusters may leave for the sake of evenness.
 pub const SPREAD_REBALANCE_ANNOTATION: &str = "strew.dev/spread-rebalance";
+/// All of ours.
+pub const ANNOTATIONS: [&str; 6] = [
+    TOPOLOGY_WEIGHTS_ANNOTATION,
+    TOPOLOGY_GROUPS_ANNOTATION,
+    REPLICAS_ANNOTATION,
+    REPLICA_DIVISION_ANNOTATION,
+    ON_MISCONFIGURED_ANNOTATION,
+    SPREAD_REBALANCE_ANNOTATION,
+];

@@ -95,6 +95,13 @@ const TEMPLATE_OF_OTHERS: &[&str] = &[
     "Trait",
 ];
 
+/// Groups whose objects hold manifests that are applied in other clusters.
+const OF_OTHER_CLUSTERS: &[&str] = &[
+    "fleet.cattle.io",
+    "work.karmada.io",
+    "work.open-cluster-management.io",
+];
+
 /// The group of strew's own kinds, of which they are below.
 const OWN: &str = "strew.dev";
 
@@ -115,6 +122,7 @@ pub(super) fn makes_pods(group: &str, kind: &str, fields: &Map<String, Value>) -
     let is_others = TEMPLATE_OF_OTHERS.iter().any(|word| kind.ends_with(word));
     !group.is_empty()
         && !is_own
+        && !OF_OTHER_CLUSTERS.contains(&group)
         && !is_others
         && fields
             .get("spec")

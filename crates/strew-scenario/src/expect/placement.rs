@@ -30,7 +30,7 @@ pub fn judge(present: &dyn Present, claim: &PlacementClaim, before: Option<&Tabl
     let fleet = Fleet::of(present.server(), present.now());
     let mut judged = Judged {
         wrong: Vec::new(),
-        told: vec![chosen(&held)],
+        told: vec![chosen(&held) + &why_none(&view, &held)],
     };
     judged.clusters(claim, &held, &fleet, of);
     let keys: BTreeSet<&String> = claim.counts.keys().chain(claim.skew.keys()).collect();
@@ -138,6 +138,18 @@ fn chosen(held: &Held) -> String {
         0 => "no cluster".to_owned(),
         n => format!("{n} clusters: {}{more}", told.join(", ")),
     }
+}
+
+/// The reason of a Placement without clusters, in brackets: ` (NoManagedClusterSetBindings)`.
+fn why_none(view: &PlacementView, held: &Held) -> String {
+    let status = view.placement.status.as_ref().filter(|_| held.is_empty());
+    let mut conditions = status
+        .into_iter()
+        .flat_map(|s| s.conditions.iter().flatten());
+    let unsatisfied = conditions.find(|c| c.type_ == "PlacementSatisfied" && c.status == "False");
+    unsatisfied.map_or(String::new(), |condition| {
+        format!(" ({})", condition.reason)
+    })
 }
 
 /// As for pods, without the difference: below several parents the skew is not the largest count less the smallest.

@@ -1,6 +1,6 @@
 //! Decides a fleet's Placements one after another, on a hub whose controller rests after each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use strew_manifest::ocm::PlacementDecision;
 use strew_model::Instant;
@@ -9,12 +9,15 @@ use strew_view::placement::{PlacementKey, PlacementView};
 use strew_wire::placement::debug::Explained;
 
 use super::fleet::Fleet;
+use super::help;
 
 /// The result of a Placement.
 pub(super) struct Decided {
     pub(super) view: PlacementView,
     /// The explanation at the time of the decision, if one was asked for.
     pub(super) why: Option<Explained>,
+    /// What each filter left, where that is fewer than were asked for.
+    pub(super) shortage: Option<String>,
 }
 
 /// The PlacementDecisions of Placements.
@@ -41,9 +44,36 @@ pub(super) fn decide(fleet: &Fleet, held: &Held, now: Instant, wanted: Wanted<'_
         // A Placement of a manifest has no uid yet.
         let is_owner = placement.metadata.uid.is_some();
         view.decisions.iter_mut().for_each(|d| plain(d, is_owner));
-        Decided { view, why }
+        Decided {
+            view,
+            why,
+            shortage: None,
+        }
     });
     decided.collect()
+}
+
+/// The most Placements whose shortage is looked at.
+const SHORT_MAX: usize = 50;
+
+/// Adds what the filters left to Placements with fewer clusters than they ask for: they are explained once more, in full.
+pub(super) fn explain_shortages(decided: &mut [Decided], fleet: &Fleet, held: &Held, now: Instant) {
+    let short = decided
+        .iter()
+        .filter(|decided| help::is_short(&decided.view));
+    let short: BTreeSet<PlacementKey> = short.take(SHORT_MAX).map(|d| d.view.key()).collect();
+    if short.is_empty() {
+        return;
+    }
+    let detail = |key: &PlacementKey| match short.contains(key) {
+        true => Detail::Everything,
+        false => Detail::Outline,
+    };
+    let again = decide(fleet, held, now, Some(&detail));
+    for (decided, again) in decided.iter_mut().zip(again) {
+        let why = again.why.filter(|_| short.contains(&again.view.key()));
+        decided.shortage = why.map(|why| help::shortage(&why.result));
+    }
 }
 
 /// Takes away what only this hub's server set.

@@ -45,7 +45,7 @@ pub(super) struct Moved {
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub(super) topology: Vec<String>,
     /// `lost`, `tainted`, `relabelled`, ... by the change that was asked about; `anyway`: it also moves without a
-    /// change.
+    /// change; `not there`, `being deleted`: the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reason: Option<&'static str>,
 }
@@ -133,8 +133,11 @@ impl Reasons<'_> {
         if let Some(&touched) = self.touched.get(cluster) {
             return Some(touched);
         }
-        if !after.clusters.contains_key(cluster) {
+        let Some(there) = after.clusters.get(cluster) else {
             return Some("not there");
+        };
+        if !is_new && there.metadata.deletion_timestamp.is_some() {
+            return Some("being deleted");
         }
         let unchanged = self.unchanged.as_ref()?;
         (unchanged.contains(cluster) == is_new).then_some("anyway")

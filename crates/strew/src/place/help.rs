@@ -11,6 +11,7 @@ use strew_placement::facts::status::{ConditionReason, ConditionType};
 use strew_scenario::expect::expression::{meant, there_are};
 use strew_view::placement::PlacementView;
 use strew_wire::placement::cel::CelSelectors;
+use strew_wire::placement::debug::DebugResult;
 
 use super::fleet::Fleet;
 use crate::text::count;
@@ -39,8 +40,32 @@ pub(super) fn of(
     }
 }
 
+/// True if fewer clusters were chosen than were asked for, and some were.
+pub(super) fn is_short(view: &PlacementView) -> bool {
+    let condition = view.condition(ConditionType::Satisfied);
+    condition.is_some_and(|c| c.reason == ConditionReason::NotAllDecisionsScheduled.name())
+}
+
+/// How many clusters each filter leaves, where that is fewer than were asked for.
+pub(super) fn shortage(result: &DebugResult) -> String {
+    let mut left = result.candidates;
+    let mut sentence = format!("{} in the bound sets", count(left, "cluster"));
+    let words = [
+        "match the predicates",
+        "have no taint that is not tolerated",
+    ];
+    for (filter, words) in result.filtered_pipeline_results.iter().zip(words) {
+        let n = filter.filtered_clusters.len();
+        if n < left {
+            sentence += &format!("; {n} of them {words}");
+        }
+        left = n;
+    }
+    sentence
+}
+
 /// Where sets are bound.
-fn bindings(namespace: &str, fleet: &Fleet) -> Vec<String> {
+pub(super) fn bindings(namespace: &str, fleet: &Fleet) -> Vec<String> {
     let bound = fleet.bound();
     if let Some(sets) = bound.get(namespace) {
         let mut help = vec![format!(
@@ -89,21 +114,31 @@ pub(super) fn unmet(
 ) -> Vec<(FieldPath, String)> {
     let mut found = Vec::new();
     let root = FieldPath::root();
+    let labels = by_key(clusters.iter().flat_map(|cluster| cluster.labels()));
+    let claims = by_key(clusters.iter().flat_map(|cluster| cluster.claims()));
+    let in_labels = There {
+        noun: "label",
+        values: &labels,
+        otherwise: ("claim", &claims),
+    };
+    let in_claims = There {
+        noun: "claim",
+        values: &claims,
+        otherwise: ("label", &labels),
+    };
     if let Some(labels) = &selector.label_selector {
         let path = root.child("labelSelector");
-        let values = by_key(clusters.iter().flat_map(|cluster| cluster.labels()));
         for (key, value) in labels.match_labels.iter().flatten() {
-            let sentence = missing("label", key, &[value.as_str()], &values);
+            let sentence = missing(&in_labels, key, &[value.as_str()]);
             found.extend(sentence.map(|said| (path.child("matchLabels").key(key), said)));
         }
         let requirements = labels.match_expressions.iter().flatten();
-        found.extend(of_requirements("label", &path, requirements, &values));
+        found.extend(of_requirements(&in_labels, &path, requirements));
     }
     if let Some(claims) = &selector.claim_selector {
         let path = root.child("claimSelector");
-        let values = by_key(clusters.iter().flat_map(|cluster| cluster.claims()));
         let requirements = claims.match_expressions.iter().flatten();
-        found.extend(of_requirements("claim", &path, requirements, &values));
+        found.extend(of_requirements(&in_claims, &path, requirements));
     }
     let expressions = selector.cel_selector.as_ref();
     let expressions = expressions.and_then(|cel| cel.cel_expressions.as_ref());
@@ -117,6 +152,13 @@ pub(super) fn unmet(
 
 type Values<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
+/// The keys and values among which a selector chooses, and those among which it does not.
+struct There<'v, 'a> {
+    noun: &'static str,
+    values: &'v Values<'a>,
+    otherwise: (&'static str, &'v Values<'a>),
+}
+
 fn by_key<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Values<'a> {
     let mut values = Values::new();
     for (key, value) in pairs {
@@ -127,17 +169,16 @@ fn by_key<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Values<'a> {
 
 /// Requirements of `In` or `Exists` that no cluster meets; others may be met by clusters without the key.
 fn of_requirements<'a>(
-    noun: &str,
+    there: &There<'_, '_>,
     path: &FieldPath,
     requirements: impl Iterator<Item = &'a LabelSelectorRequirement>,
-    there: &Values<'_>,
 ) -> Vec<(FieldPath, String)> {
     let path = path.child("matchExpressions");
     let unmet = requirements.enumerate().filter_map(|(i, requirement)| {
         let wanted = requirement.values.iter().flatten();
         let wanted: Vec<&str> = wanted.map(String::as_str).collect();
         let sentence = match requirement.operator.as_str() {
-            "In" | "Exists" => missing(noun, &requirement.key, &wanted, there),
+            "In" | "Exists" => missing(there, &requirement.key, &wanted),
             _ => None,
         };
         Some((path.index(i), sentence?))
@@ -146,12 +187,16 @@ fn of_requirements<'a>(
 }
 
 /// Why no cluster has a key with one of these values, any value if there are none; `None` if one has it.
-fn missing(noun: &str, key: &str, wanted: &[&str], there: &Values<'_>) -> Option<String> {
-    let Some(values) = there.get(key) else {
-        let keys = there.keys().copied();
+fn missing(there: &There<'_, '_>, key: &str, wanted: &[&str]) -> Option<String> {
+    let noun = there.noun;
+    let Some(values) = there.values.get(key) else {
+        let keys = there.values.keys().copied();
         let message = format!("no cluster has the {noun} {key}");
-        return Some(match meant(key, there.keys().copied()) {
+        let (other, others) = there.otherwise;
+        return Some(match meant(key, keys.clone()) {
+            _ if others.contains_key(key) => format!("{message}; it is a {other} of clusters"),
             Some(meant) => format!("{message}; did you mean {meant}?"),
+            None if there.values.is_empty() => format!("{message}; none has any {noun}"),
             None => format!("{message}; there are {}", listed(keys)),
         });
     };

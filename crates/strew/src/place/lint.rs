@@ -1,13 +1,14 @@
 //! `strew lint` for Placements: errors, specifications that cannot be decided, and probable mistakes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use strew_apiserver::server::registration::DEFAULT_SETS;
 use strew_manifest::field::FieldPath;
 use strew_manifest::ocm::{
-    ManagedCluster, Placement, REPLICA_DIVISION_ANNOTATION, SpreadConstraintsTerm,
-    TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION,
+    ANNOTATIONS, ClusterSelector, ManagedCluster, Placement, REPLICA_DIVISION_ANNOTATION,
+    SpreadConstraintsTerm, TOPOLOGY_GROUPS_ANNOTATION, TOPOLOGY_WEIGHTS_ANNOTATION,
 };
-use strew_manifest::read::{Diagnostic, KubeObject, Located, Reading, Sources};
+use strew_manifest::read::{Diagnostic, KubeObject, Located, Reading, Sources, nearest};
 use strew_wire::placement::cel::CelSelectors;
 use strew_wire::placement::facts::groups::{bounds_of, groups_by_key};
 use strew_wire::placement::facts::replicas::read_division;
@@ -39,12 +40,18 @@ pub(crate) fn lint(reading: &Reading, sources: &Sources) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     for located in &loader.objects {
         if let KubeObject::Placement(placement) = &located.object {
+            let unread = unread(placement)
+                .into_iter()
+                .chain(unbound(placement, &fleet));
+            found.extend(unread.map(|unmet| (located.clone(), unmet)));
             // A Placement without clusters: its clusters are elsewhere.
             if !clusters.is_empty() {
                 let mut unmet = unmet(placement, &clusters);
                 unmet.extend(too_few(placement, &clusters));
                 unmet.extend(unweighed(placement, &clusters));
                 unmet.extend(unmatched(placement, &clusters, &cel));
+                unmet.extend(empty_groups(placement, &clusters, &cel));
+                unmet.extend(unscored(placement, &fleet));
                 found.extend(unmet.into_iter().map(|unmet| (located.clone(), unmet)));
             }
         }
@@ -100,11 +107,27 @@ fn unmet(placement: &Placement, clusters: &[&ManagedCluster]) -> Vec<Unmet> {
         let values: BTreeSet<&str> = values.collect();
         let (key, kind) = (&term.topology_key, term.topology_key_type.to_lowercase());
         if values.is_empty() {
+            let (other, noun) = match kind.as_str() {
+                "claim" => ("Label", "label"),
+                _ => ("Claim", "claim"),
+            };
+            let otherwise = SpreadConstraintsTerm {
+                topology_key_type: other.to_owned(),
+                ..SpreadConstraintsTerm::clone(term)
+            };
+            let there = keys(term);
+            let is_other = keys(&otherwise).contains(key.as_str());
             unmet.push(Unmet {
                 code: "unknown-topology-key",
                 path: path.child("topologyKey"),
                 message: format!("no cluster of the files has the {kind} {key}"),
-                help: instead(key, keys(term)),
+                help: match (is_other, there.is_empty()) {
+                    (true, _) => {
+                        format!("they have it as a {noun}: topologyKeyType: {other}")
+                    }
+                    (false, true) => format!("no cluster of the files has a {kind}"),
+                    (false, false) => instead(key, there),
+                },
                 is_note: false,
             });
             continue;
@@ -226,6 +249,153 @@ fn unmatched(
     found
         .iter_mut()
         .for_each(|unmet| unmet.is_note = has_others);
+    found
+}
+
+/// Annotations of strew's prefix that nothing looks at.
+fn unread(placement: &Placement) -> Vec<Unmet> {
+    let keys = placement.metadata.annotations.iter().flatten();
+    let keys = keys.map(|(key, _)| key.as_str());
+    let unread = keys.filter(|key| key.starts_with("strew.dev/") && !ANNOTATIONS.contains(key));
+    let unmet = unread.map(|key| Unmet {
+        code: "no-effect",
+        path: FieldPath::root().child("metadata.annotations").key(key),
+        message: "nothing looks at this annotation".to_owned(),
+        help: match nearest(key, ANNOTATIONS) {
+            Some(meant) => format!("did you mean {meant:?}?"),
+            None => format!("there are {}", ANNOTATIONS.join(", ")),
+        },
+        is_note: false,
+    });
+    unmet.collect()
+}
+
+/// A Placement whose namespace is bound to none of the sets that it may choose from. Without a set and a binding in the
+/// files, they are elsewhere.
+fn unbound(placement: &Placement, fleet: &Fleet) -> Option<Unmet> {
+    let (bound, mut there) = (fleet.bound(), fleet.sets());
+    if bound.is_empty() && there.is_empty() {
+        return None;
+    }
+    // A hub has these without a file.
+    there.extend(DEFAULT_SETS.iter().map(|(name, _)| *name));
+    let namespace = placement.metadata.namespace.as_deref().unwrap_or("default");
+    let spec = placement.spec.as_ref()?;
+    let asked = spec.cluster_sets.as_deref().unwrap_or_default();
+    let mut own = bound.get(namespace).into_iter().flatten();
+    let is_met = own.any(|set| {
+        there.contains(set) && (asked.is_empty() || asked.iter().any(|asked| asked == set))
+    });
+    (!is_met).then(|| Unmet {
+        code: "unbound-placement",
+        path: match asked.is_empty() {
+            true => FieldPath::root().child("metadata.name"),
+            false => FieldPath::root().child("spec.clusterSets"),
+        },
+        message: match asked.is_empty() {
+            true => format!(
+                "no cluster can be chosen: no ManagedClusterSet that is there is bound to namespace {namespace}"
+            ),
+            false => format!(
+                "no cluster can be chosen: none of the sets {} is there and bound to namespace {namespace}",
+                asked.join(", ")
+            ),
+        },
+        help: help::bindings(namespace, fleet).join("; "),
+        is_note: false,
+    })
+}
+
+/// Decision groups that are chosen by hand and match no cluster.
+fn empty_groups(
+    placement: &Placement,
+    clusters: &[&ManagedCluster],
+    cel: &CelSelectors,
+) -> Vec<Unmet> {
+    let spec = placement.spec.as_ref();
+    let strategy = spec.and_then(|s| s.decision_strategy.as_ref());
+    let groups = strategy.and_then(|s| s.group_strategy.as_ref()?.decision_groups.as_deref());
+    let path = FieldPath::root().child("spec.decisionStrategy.groupStrategy.decisionGroups");
+    let mut found = Vec::new();
+    for (i, group) in groups.unwrap_or_default().iter().enumerate() {
+        let Some(selector) = &group.group_cluster_selector else {
+            continue;
+        };
+        let selector = ClusterSelector {
+            label_selector: selector.label_selector.clone(),
+            claim_selector: selector.claim_selector.clone(),
+            ..ClusterSelector::default()
+        };
+        let path = path.index(i).child("groupClusterSelector");
+        for (field, sentence) in help::unmet(&selector, clusters, cel) {
+            let (message, help) = sentence.split_once("; ").unwrap_or((sentence.as_str(), ""));
+            found.push(Unmet {
+                code: "empty-decision-group",
+                path: path.join(&field),
+                message: format!(
+                    "the decision group {} has no cluster of the files: {message}",
+                    group.group_name
+                ),
+                help: match help {
+                    "" => "compare it with the labels and claims of the clusters".to_owned(),
+                    help => help.to_owned(),
+                },
+                is_note: false,
+            });
+        }
+    }
+    found
+}
+
+/// Scores of add-ons that no cluster has. Without any in the files, they are on the hub.
+fn unscored(placement: &Placement, fleet: &Fleet) -> Vec<Unmet> {
+    let mut there: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for object in &fleet.others {
+        if let KubeObject::AddOnPlacementScore(scores) = object {
+            let items = scores
+                .status
+                .as_ref()
+                .and_then(|status| status.scores.as_ref());
+            let names = items.into_iter().flatten().map(|item| item.name.as_str());
+            there.entry(object.name()).or_default().extend(names);
+        }
+    }
+    let policy = placement
+        .spec
+        .as_ref()
+        .and_then(|s| s.prioritizer_policy.as_ref());
+    let configurations = policy.and_then(|policy| policy.configurations.as_deref());
+    let path = FieldPath::root().child("spec.prioritizerPolicy.configurations");
+    let mut found = Vec::new();
+    for (i, configuration) in configurations.unwrap_or_default().iter().enumerate() {
+        let coordinate = configuration.score_coordinate.as_ref();
+        let Some(score) = coordinate.and_then(|coordinate| coordinate.add_on.as_ref()) else {
+            continue;
+        };
+        let path = path.index(i).child("scoreCoordinate.addOn");
+        let (resource, name) = (score.resource_name.as_str(), score.score_name.as_str());
+        let (path, message, help) = match there.get(resource) {
+            _ if there.is_empty() => continue,
+            Some(names) if names.contains(name) => continue,
+            Some(names) => (
+                path.child("scoreName"),
+                format!("no AddOnPlacementScore {resource} of the files has the score {name}"),
+                instead(name, names.clone()),
+            ),
+            None => (
+                path.child("resourceName"),
+                format!("no cluster of the files has an AddOnPlacementScore {resource}"),
+                instead(resource, there.keys().copied().collect()),
+            ),
+        };
+        found.push(Unmet {
+            code: "unknown-score",
+            path,
+            message: format!("{message}: it adds nothing"),
+            help,
+            is_note: false,
+        });
+    }
     found
 }
 

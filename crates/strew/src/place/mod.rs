@@ -315,7 +315,8 @@ impl Answer {
         let detail = |key: &PlacementKey| args.detail(key);
         if args.what_if.is_empty() {
             let held = fleet.stored();
-            let decided = decide::decide(fleet, &held, now, Some(&detail));
+            let mut decided = decide::decide(fleet, &held, now, Some(&detail));
+            decide::explain_shortages(&mut decided, fleet, &held, now);
             let before = Before {
                 fleet,
                 held: &held,

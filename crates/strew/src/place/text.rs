@@ -79,7 +79,8 @@ pub(super) fn write(
         }
         conditions(decided, &mut page);
         if changed.is_none() {
-            for help in help::of(view, fleet, &cel) {
+            let short = decided.shortage.clone();
+            for help in short.into_iter().chain(help::of(view, fleet, &cel)) {
                 page.wrapped(4, &format!("{}: {help}", page.paint.dim("help")));
             }
         }
