@@ -58,8 +58,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   PROGRAM explain deployment/web dump.json --config scheduler-config.yaml
 
 Exit codes: 0 explained, whether the pod has a node or not; 1 it is Pending, with --fail-on; or a WorkloadSpread whose ledger differs from its
-pods, or a limit that is exceeded; 2 wrong input, one without nodes, or no such pod; 3 the cluster or a file
-could not be read.";
+pods, or a limit that is exceeded; or a Placement that is not as asked for; 2 wrong input, one
+without nodes, or no such pod; 3 the cluster or a file could not be read.";
 
 /// Arguments of `strew explain`.
 #[derive(Args, Debug)]

@@ -13,7 +13,7 @@ use crate::diagnostics::say_note;
 use crate::failure::{EXIT_NO, EXIT_OUTSIDE, Failure};
 use crate::inputs::{self, ReadArgs};
 use crate::output::{Format, serialized};
-use crate::scenario::merging::{self, Added, Merged, Merger};
+use crate::scenario::merging::{Added, Merged, Merger, summaries};
 use crate::scenario::{SummaryFormat, write_summary};
 use crate::terminal;
 use crate::text::{count, drawn};
@@ -36,7 +36,7 @@ read, or parts are missing.";
 /// Arguments of `strew merge`.
 #[derive(Args, Debug)]
 pub(crate) struct MergeArgs {
-    /// Summaries: files, folders, or - for standard input
+    /// Summaries: files, folders, or - for standard input; a file may have several, one a line
     #[arg(value_name = "FILE", required = true)]
     files: Vec<String>,
     #[command(flatten)]
@@ -88,10 +88,15 @@ pub(crate) fn run(args: &MergeArgs, context: &Context) -> Result<u8, Failure> {
             if fleet.add(&input.name, &input.bytes)? {
                 continue;
             }
-            n_summaries += 1;
-            for part in merging::parts(&input.bytes) {
-                if let Added::Twice(first) = merger.add(&input.name, part)? {
-                    let name = &input.name;
+            let summaries = summaries(&input.bytes);
+            let n_here = summaries.len();
+            for (n, summary) in summaries.into_iter().enumerate() {
+                n_summaries += 1;
+                let name = match n_here {
+                    1 => input.name.clone(),
+                    _ => format!("{} ({} of {n_here})", input.name, n + 1),
+                };
+                if let Added::Twice(first) = merger.add(&name, summary)? {
                     say_note(&format!("{name} is the same as {first}"), context);
                 }
             }

@@ -207,6 +207,9 @@ impl<'a> Checker<'a> {
                 "put it in quotes: without them YAML's yes, no, on, off, true and false are booleans",
             ),
             ("a string", Value::Number(_)) => Some("put it in quotes"),
+            (_, Value::String(text)) if text.contains("${") || text.contains("{{") => Some(
+                "it is a variable or a template that was not filled in: render the file first, for example with envsubst or helm template",
+            ),
             ("an integer" | "a boolean", Value::String(_)) => Some("leave the quotes out"),
             _ => None,
         };

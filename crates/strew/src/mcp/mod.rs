@@ -41,7 +41,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   claude mcp add strew -- strew mcp --root .         for example; docs/mcp.md has other programs
 
 It speaks on standard input and output only, opens no connection, and writes no file but copies of a call's own
-texts in a temporary folder, which go with the call. Tools: simulate, explain, lint, place.
+texts in a temporary folder, which go with the call. Tools: simulate, explain, audit, lint, place.
 
 Exit codes: 0 the input ended; 2 wrong usage; 3 the output could not be written.";
 

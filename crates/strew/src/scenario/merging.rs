@@ -161,15 +161,15 @@ struct Head {
     strew: Option<String>,
 }
 
-/// The summaries of a text: of several in lines of their own each one, otherwise the whole text.
-pub(crate) fn parts(text: &[u8]) -> Vec<&[u8]> {
+/// The summaries of a text: each line that begins as one, where there are several; else the whole text.
+pub(crate) fn summaries(text: &[u8]) -> Vec<&[u8]> {
     let lines = text.split(|byte| *byte == b'\n');
-    let heads: Vec<&[u8]> = lines
+    let lines: Vec<&[u8]> = lines
         .filter(|line| line.starts_with(HEAD.as_bytes()))
         .collect();
-    match heads.len() {
+    match lines.len() {
         0 | 1 => vec![text],
-        _ => heads,
+        _ => lines,
     }
 }
 
