@@ -66,6 +66,13 @@ fn shards_in_any_order_come_to_what_one_process_writes() {
     assert_eq!(stdout(&merged), whole);
     let said = stderr(&merged);
     assert_eq!(said.matches("is the same as").count(), 2, "{said}");
+    // All in one text, as cat writes them.
+    let all = files[..7]
+        .iter()
+        .map(|file| std::fs::read_to_string(file).unwrap());
+    let all: String = all.collect();
+    let merged = strew("merge - -o summary").stdin(all).assert().code(0);
+    assert_eq!(stdout(&merged), whole);
     // Parts of parts.
     let (left, right) = files[..7].split_at(3);
     let parts: Vec<PathBuf> = [left, right]
