@@ -1,5 +1,6 @@
 //! `--what-if`: changes of the cluster, and their results.
 
+mod beside;
 mod text;
 mod turned;
 
@@ -14,8 +15,9 @@ use strew_plan::{Change, Member, Part, Transaction};
 use crate::failure::Failure;
 use crate::parts;
 
+pub(crate) use beside::Beside;
 pub(crate) use text::write;
-pub(crate) use turned::{Becomes, Beside, Turned, TurnedPod, carry_out};
+pub(crate) use turned::{Becomes, Turned, TurnedPod, carry_out};
 
 /// The help of `--what-if`.
 pub(crate) fn help() -> String {
