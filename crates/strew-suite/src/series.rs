@@ -404,7 +404,7 @@ mod tests {
         series.told.insert((0, "host".to_owned()), counts(101));
         series.told.insert((0, "zone".to_owned()), counts(3));
         series.shorten();
-        let lines = { series.lines.lines() }.map(|line| serde_json::from_str::<Value>(line));
+        let lines = { series.lines.lines() }.map(serde_json::from_str::<Value>);
         let wanted = [
             spread("host", json!({}), 1),
             zone,
