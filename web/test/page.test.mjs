@@ -174,7 +174,10 @@ test("a large run is shown as sums, which equal the report, and says so", async 
   }
   await page.getByText("This run is too large to be shown pod by pod").waitFor();
   await page.getByText("The same as a table").click();
-  assert.equal(await page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr").count(), 3);
+  const rows = page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr");
+  // The table is filled when it is opened, a moment after the click.
+  await rows.first().waitFor();
+  assert.equal(await rows.count(), 3);
   assert.ok(await page.evaluate(() => window.strew.move(3)) < 200);
   await close();
 });
