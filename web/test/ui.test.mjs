@@ -154,7 +154,10 @@ test("a cluster of many nodes is boxes of cells, with the sums of its objects", 
   }
   assert.match(await page.locator(".map > .boxes > .box", { hasText: "zone-1" }).innerText(), /^eu\s+200 web\s· 201 pods\s· 3,334 nodes/);
   await page.getByText("The same as a table").click();
-  const cells = await page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr").evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+  const lines = page.getByRole("region", { name: "nodes as a table" }).locator("tbody tr");
+  // The table is filled when it is opened, a moment after the click.
+  await lines.first().waitFor();
+  const cells = await lines.evaluateAll((all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
   assert.deepEqual(cells.map((row) => row.slice(-6).map((n) => Number(n.replace(",", "")))), leaves.map((box) => box.byUse));
   await page.evaluate(axe);
   assert.deepEqual((await page.evaluate(() => window.axe.run())).violations.map(({ id }) => id), []);
