@@ -191,7 +191,7 @@ fn look(args: &LintArgs, names: &[String], context: &Context) -> Result<u8, Fail
         None => {
             let summary = match context.quiet {
                 true => String::new(),
-                false => looked.summary(context) + "\n",
+                false => looked.summary(&looked.fixes(), context) + "\n",
             };
             terminal::print(&(looked.text(args.top, context) + &summary))?;
         }
@@ -225,8 +225,8 @@ fn fix(
         }
         looked = Looked::at(&args.read, names, inputs.clone())?;
     }
-    let by_hand = looked.fixes().commands;
-    let by_hand = by_hand.iter();
+    let left = looked.fixes();
+    let by_hand = left.commands.iter();
     let by_hand: String = by_hand.map(|c| format!("to do by hand: {c}\n")).collect();
     let fixed = match n_fixes {
         0 => "nothing was written\n".to_owned(),
@@ -236,7 +236,10 @@ fn fix(
             count(files.len(), "file")
         ),
     };
-    let (text, summary) = (looked.text(args.top, context), looked.summary(context));
+    let (text, summary) = (
+        looked.text(args.top, context),
+        looked.summary(&left, context),
+    );
     terminal::print(&format!("{text}{by_hand}{fixed}{summary}\n"))?;
     Ok(looked.exit())
 }
@@ -414,7 +417,7 @@ impl Looked {
     }
 
     /// `2 files, 9 objects: 1 error, 1 warning`
-    fn summary(&self, context: &Context) -> String {
+    fn summary(&self, left: &Left, context: &Context) -> String {
         let n_unknown: usize = self.unknown.values().sum();
         let kinds: Vec<&str> = self.unknown.keys().map(String::as_str).collect();
         let files = count(self.n_files, "file");
@@ -440,7 +443,6 @@ impl Looked {
                 named(&kinds)
             ),
         };
-        let left = self.fixes();
         let ways = [
             (left.n_written, "can be fixed", "--fix"),
             (left.n_by_hand, "can be patched", "-o patch"),

@@ -134,15 +134,16 @@ pub(super) struct Seen<'a> {
     pub(super) is_orphan: bool,
     /// Its pods in the domain, which takes them though it is cordoned.
     pub(super) tolerating: usize,
-    /// Who preempted pods of it, each once.
-    pub(super) preempted_by: &'a [String],
+    /// The workloads whose pods preempted pods of it.
+    pub(super) preempted_by: &'a BTreeSet<String>,
 }
 
 /// The cause of what the event did to a workload; `None` if it is not known.
 pub(super) fn of(of: &LossOf, seen: Seen<'_>, question: &Question) -> Option<Cause> {
     let mut cause = why(of, seen, question)?;
     if !seen.preempted_by.is_empty() {
-        let by = seen.preempted_by.join(", ");
+        let by: Vec<&str> = seen.preempted_by.iter().map(String::as_str).collect();
+        let by = by.join(", ");
         cause
             .text
             .push_str(&format!("; pods of it were preempted by {by}"));
@@ -274,7 +275,7 @@ fn together(before: &Before, elsewhere: &Elsewhere, question: &Question) -> Opti
                 text: format!("{all}: it asks for one"),
             });
         }
-        // Whatever spreads them, some set of so many domains has them all.
+        // However they are spread, some case loses all domains that have a pod.
         Obstacle::None(_) if wanted as usize <= question.domains.len() => (
             CauseCode::FewReplicas,
             format!("it asks for no more pods than domains are lost ({wanted})"),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, PodTemplateSpec, TopologySpreadConstraint};
+use k8s_openapi::api::policy::v1::PodDisruptionBudgetSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::{Map, Value, json};
@@ -190,7 +191,7 @@ fn changes(object: &Object, key: &str, hurt: &Hurt) -> Vec<(String, Edit)> {
     };
     let has = |code: CauseCode| hurt.causes.contains(&code);
     let (short, replicas) = (short_key(key), change.replicas);
-    // So many that one is left, whichever domains are lost.
+    // With one pod a domain, one pod is left in each case.
     let enough = hurt.losing.saturating_add(1);
     let mut found = Vec::new();
     if has(CauseCode::ConstraintCountsTheLost) || has(CauseCode::ConstraintCountsUnusable) {
@@ -496,32 +497,30 @@ fn template(object: &Object) -> Option<(&PodTemplateSpec, i32)> {
 
 /// A budget that allows one eviction at a time; `None` if it is not there, or has that already.
 fn loosened(objects: &[Object], namespace: &str, name: &str) -> Option<Edit> {
+    let (key, spec) = budget(objects, namespace, name)?;
+    let is_so = spec.max_unavailable == Some(IntOrString::Int(1));
+    (!is_so).then(|| merged(&key, json!({"minAvailable": null, "maxUnavailable": 1})))?
+}
+
+fn budget<'a>(
+    objects: &'a [Object],
+    namespace: &str,
+    name: &str,
+) -> Option<(Key, &'a PodDisruptionBudgetSpec)> {
     let key = Key {
         kind: Kind::of("PodDisruptionBudget"),
         name: Name::new(namespace, name),
     };
-    let budget = objects.iter().find(|object| object.key() == key)?;
-    let Object::Budget(budget) = budget else {
-        return None;
-    };
-    let one = json!(1);
-    match budget.spec.max_unavailable == Some(IntOrString::Int(1)) {
-        true => None,
-        false => merged(&key, json!({"minAvailable": null, "maxUnavailable": one})),
+    match objects.iter().find(|object| object.key() == key)? {
+        Object::Budget(budget) => Some((key, &budget.spec)),
+        _ => None,
     }
 }
 
 /// A budget that lets pods go that are not ready; `None` if it is not there, or does that already.
 fn evicts_unhealthy(objects: &[Object], namespace: &str, name: &str) -> Option<Edit> {
     const POLICY: &str = "AlwaysAllow";
-    let key = Key {
-        kind: Kind::of("PodDisruptionBudget"),
-        name: Name::new(namespace, name),
-    };
-    let budget = objects.iter().find(|object| object.key() == key)?;
-    let Object::Budget(budget) = budget else {
-        return None;
-    };
-    let now = budget.spec.unhealthy_pod_eviction_policy.as_deref();
+    let (key, spec) = budget(objects, namespace, name)?;
+    let now = spec.unhealthy_pod_eviction_policy.as_deref();
     (now != Some(POLICY)).then(|| merged(&key, json!({"unhealthyPodEvictionPolicy": POLICY})))?
 }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::Taint;
 use strew_apiserver::eviction::{self, Eviction};
 use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Object, Pod, Stored};
 use strew_apiserver::{ApiError, Tables};
 use strew_controllers::drain::Left;
+use strew_controllers::taint_eviction::toleration::{self, Stay};
 use strew_model::Instant;
 use strew_sim::Simulation;
 use strew_view::away::{self, Headroom};
@@ -74,11 +76,10 @@ pub fn play_case(
     let rows = losses.iter().map(|of| {
         let meta = &of.key.name;
         let known = before.get(meta).filter(|(kind, _)| *kind == of.key.kind);
-        let mut by: Vec<String> = { preemptions.iter() }
+        let by: BTreeSet<String> = { preemptions.iter() }
             .filter(|preemption| preemption.victim_text() == of.name)
             .map(Preemption::by_text)
             .collect();
-        by.dedup();
         let seen = Seen {
             before: known.map(|(_, before)| before),
             elsewhere: &elsewhere,
@@ -280,17 +281,14 @@ fn concentrated<'a>(
 
 /// The pods on these nodes that tolerate that they are cordoned, by workload.
 fn tolerating(tables: &Tables, away: &BTreeSet<Arc<str>>) -> BTreeMap<Key, usize> {
+    let cordoned = [Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        effect: "NoSchedule".to_owned(),
+        ..Taint::default()
+    }];
     let mut found = BTreeMap::new();
     for pod in away.iter().flat_map(|node| tables.pods_on(node)) {
-        let mut tolerations = pod.spec.tolerations.iter().flatten();
-        let tolerates = tolerations.any(|toleration| {
-            let is_it = |key: &str| key.is_empty() || key == "node.kubernetes.io/unschedulable";
-            let has_effect = |effect: &str| effect.is_empty() || effect == "NoSchedule";
-            toleration.operator.as_deref() == Some("Exists")
-                && is_it(toleration.key.as_deref().unwrap_or_default())
-                && has_effect(toleration.effect.as_deref().unwrap_or_default())
-        });
-        if tolerates
+        if toleration::stay(&pod.spec, &cordoned) != Stay::Not
             && pod.is_active()
             && !stays(pod)
             && let Some((kind, name, _)) = workload(tables, pod)
