@@ -47,11 +47,7 @@ impl Record<'_> {
     /// The request that creates it. Source: spec/scheduler §5.9.
     pub(crate) fn create(&self) -> Request {
         let (kind, reason, action) = self.names;
-        let namespace = match self.regarding.namespace {
-            "" => "default",
-            namespace => namespace,
-        };
-        let name = self.name();
+        let (namespace, name) = (self.namespace(), self.name());
         let mut body = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -76,6 +72,13 @@ impl Record<'_> {
             subresource: "",
             body,
             precondition: Precondition::default(),
+        }
+    }
+
+    fn namespace(&self) -> &str {
+        match self.regarding.namespace {
+            "" => "default",
+            namespace => namespace,
         }
     }
 
@@ -157,6 +160,15 @@ fn record<'a>(event: &'a Event, cx: &'a Context<'_>) -> Record<'a> {
 /// The request that records an event of a scheduler.
 pub(super) fn create(event: &Event, cx: &Context<'_>) -> Request {
     record(event, cx).create()
+}
+
+/// Namespace and name of the event that was created for this one at that time.
+pub(super) fn place(event: &Event, cx: &Context<'_>, created: Instant) -> (String, String) {
+    let record = Record {
+        now: created,
+        ..record(event, cx)
+    };
+    (record.namespace().to_owned(), record.name())
 }
 
 /// The key of the series that an event of a scheduler belongs to.

@@ -9,7 +9,7 @@ use serde_json::json;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Event;
 
-use super::event::{create, series_key};
+use super::event::{create, place, series_key};
 use super::{Context, Request, Verb, micro_time};
 
 /// After a longer gap, an event starts a new series. Source: spec/scheduler §5.9.
@@ -18,8 +18,9 @@ const GAP: Span = Span::from_secs(6 * 60);
 /// How often a growing count is written at least.
 const TOLD_EVERY: Span = Span::from_secs(5 * 60);
 
-/// The number of series kept; each takes about 200 bytes.
-const RUNNING_MAX: usize = 10_000;
+/// The number of series kept; each takes about 50 bytes. A cluster has at most 150,000 pods, and a table that is too
+/// small for those that are Pending would create an event for every try.
+const RUNNING_MAX: usize = 200_000;
 
 /// The recent events with their counts.
 #[derive(Debug, Default)]
@@ -29,8 +30,8 @@ pub struct Series {
 
 #[derive(Debug)]
 struct Running {
-    namespace: String,
-    name: String,
+    /// When its event was created, of which the event's name is made.
+    created: Instant,
     count: u32,
     last: Instant,
     told: Instant,
@@ -49,20 +50,18 @@ impl Series {
             let is_due = running.count.is_power_of_two() || cx.now >= running.told + TOLD_EVERY;
             return is_due.then(|| {
                 running.told = cx.now;
-                running.patch()
+                patch(event, cx, running)
             });
         }
-        let request = create(event, cx);
         self.make_room(cx.now);
         let running = Running {
-            namespace: request.namespace.clone(),
-            name: request.name.clone(),
+            created: cx.now,
             count: 1,
             last: cx.now,
             told: cx.now,
         };
         self.running.insert(key, running);
-        Some(request)
+        Some(create(event, cx))
     }
 
     fn make_room(&mut self, now: Instant) {
@@ -77,19 +76,19 @@ impl Series {
     }
 }
 
-impl Running {
-    fn patch(&self) -> Request {
-        Request {
-            verb: Verb::MergePatch,
-            resource: super::Resource::EVENTS,
-            namespace: self.namespace.clone(),
-            name: self.name.clone(),
-            subresource: "",
-            body: json!({
-                "series": {"count": self.count, "lastObservedTime": micro_time(self.last)},
-            }),
-            precondition: super::Precondition::default(),
-        }
+/// Raises the count of the event that the series began with.
+fn patch(event: &Event, cx: &Context<'_>, running: &Running) -> Request {
+    let (namespace, name) = place(event, cx, running.created);
+    Request {
+        verb: Verb::MergePatch,
+        resource: super::Resource::EVENTS,
+        namespace,
+        name,
+        subresource: "",
+        body: json!({
+            "series": {"count": running.count, "lastObservedTime": micro_time(running.last)},
+        }),
+        precondition: super::Precondition::default(),
     }
 }
 
@@ -103,6 +102,8 @@ mod tests {
     struct PodSeries {
         names: Interner,
         series: Series,
+        /// The name of the event that was asked for last.
+        name: String,
     }
 
     impl PodSeries {
@@ -110,6 +111,7 @@ mod tests {
             Self {
                 names: Interner::new(),
                 series: Series::default(),
+                name: String::new(),
             }
         }
 
@@ -134,6 +136,8 @@ mod tests {
                 unscheduled_since: None,
             };
             let request = self.series.request(&event, &cx)?;
+            assert_eq!(request.namespace, "shop");
+            self.name = request.name;
             let count = request.body["series"]["count"].as_u64().unwrap_or(1);
             Some((request.verb, count))
         }
@@ -169,9 +173,24 @@ mod tests {
     }
 
     #[test]
+    fn the_pods_of_a_lost_zone_have_one_event_each_however_many_they_are() {
+        let mut world = PodSeries::new();
+        let n = 30_000;
+        for pod in 0..n {
+            assert_eq!(world.record(0, pod, "no room"), Some((Verb::Create, 1)));
+        }
+        let created = world.name.clone();
+        for pod in 0..n {
+            let asked = world.record(10, pod, "no room");
+            assert_eq!(asked, Some((Verb::MergePatch, 2)));
+        }
+        assert_eq!(world.name, created);
+    }
+
+    #[test]
     fn a_flood_of_pods_is_not_remembered_for_ever() {
         let mut world = PodSeries::new();
-        for pod in 0..3 * RUNNING_MAX {
+        for pod in 0..RUNNING_MAX + 10_000 {
             assert_eq!(world.record(0, pod, "no room"), Some((Verb::Create, 1)));
             assert!(world.series.running.len() <= RUNNING_MAX);
         }
