@@ -50,7 +50,7 @@ struct Counts {
     /// Each rule that a key of a workload has or had.
     rules: Vec<Followed>,
     /// Where each pod is counted.
-    places: BTreeMap<Name, Place>,
+    places: HashMap<Name, Place>,
     /// The counted pods of each workload on each node.
     on_nodes: HashMap<Arc<str>, BTreeMap<usize, i32>>,
     /// The workloads whose counts have changed in this instant.

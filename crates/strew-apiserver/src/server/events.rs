@@ -1,9 +1,9 @@
 //! Recorded events.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::events::v1::{Event, EventSeries};
+use rustc_hash::FxHashMap;
 use serde_json::{Value, json};
 use strew_manifest::json::Json;
 use strew_model::time::Instant;
@@ -41,7 +41,7 @@ pub struct Recorded {
 pub struct EventLog {
     all: Vec<Recorded>,
     /// The events that a request created: the last one of each name.
-    by_name: BTreeMap<Name, usize>,
+    by_name: FxHashMap<Name, usize>,
 }
 
 impl EventLog {

@@ -4,15 +4,15 @@
 //! [`KnownObjects`] finds them: it remembers which objects existed.
 
 use std::collections::BTreeMap;
-use std::ops::Bound;
 
+use rustc_hash::FxHashMap;
 use strew_wire::facts::Named;
 
 /// The objects of one kind that a watch has reported.
 #[derive(Debug, Default)]
 pub struct KnownObjects {
-    /// By namespace and name, with a slash between them.
-    known: BTreeMap<Box<str>, Entry>,
+    /// By namespace, then by name; no namespace is empty.
+    known: BTreeMap<Box<str>, FxHashMap<Box<str>, Entry>>,
     /// The number of the present list, to find objects that are missing from it.
     list: u32,
 }
@@ -26,7 +26,7 @@ struct Entry {
 impl KnownObjects {
     /// The number of objects.
     pub fn len(&self) -> usize {
-        self.known.len()
+        self.known.values().map(FxHashMap::len).sum()
     }
 
     /// Whether there are none.
@@ -36,15 +36,13 @@ impl KnownObjects {
 
     /// True if there is an object in this namespace.
     pub fn has_in(&self, namespace: &str) -> bool {
-        let first = key(namespace, "");
-        let from = (Bound::Included(&*first), Bound::Unbounded);
-        let mut from = self.known.range::<str, _>(from);
-        from.next().is_some_and(|(key, _)| key.starts_with(&*first))
+        self.known.contains_key(namespace)
     }
 
     /// True if the object with this uid exists.
     pub fn has(&self, object: &Named) -> bool {
-        let entry = self.known.get(&key(&object.namespace, &object.name));
+        let names = self.known.get(&object.namespace);
+        let entry = names.and_then(|names| names.get(&object.name));
         entry.is_some_and(|entry| entry.uid == object.uid)
     }
 
@@ -55,26 +53,31 @@ impl KnownObjects {
 
     /// Adds an object. Returns the object that had this name before with another uid, whose deletion was not reported.
     pub fn set(&mut self, namespace: &str, name: &str, uid: &str) -> Option<Named> {
-        let key = key(namespace, name);
         let list = self.list;
-        if let Some(entry) = self.known.get_mut(&key) {
+        let names = self.names(namespace);
+        if let Some(entry) = names.get_mut(name) {
             entry.list = list;
             if &*entry.uid == uid {
                 return None;
             }
             let uid = std::mem::replace(&mut entry.uid, uid.into());
-            return Some(named(&key, uid));
+            return Some(Named {
+                namespace: namespace.into(),
+                name: name.into(),
+                uid,
+            });
         }
         let uid = uid.into();
-        self.known.insert(key, Entry { uid, list });
+        names.insert(name.into(), Entry { uid, list });
         None
     }
 
     /// Adds an object that this replica created, before a watch reports it. If it is deleted before, the next list
     /// lacks it.
     pub fn made(&mut self, namespace: &str, name: &str, uid: &str) {
-        let (key, list) = (key(namespace, name), self.list);
-        self.known.entry(key).or_insert_with(|| Entry {
+        let list = self.list;
+        let entry = self.names(namespace).entry(name.into());
+        entry.or_insert_with(|| Entry {
             uid: uid.into(),
             list,
         });
@@ -82,27 +85,35 @@ impl KnownObjects {
 
     /// Removes an object.
     pub fn gone(&mut self, namespace: &str, name: &str) {
-        self.known.remove(&key(namespace, name));
+        if let Some(names) = self.known.get_mut(namespace) {
+            names.remove(name);
+            if names.is_empty() {
+                self.known.remove(namespace);
+            }
+        }
     }
 
     /// Ends a list. Returns the objects that are missing from it, by namespace and name.
     pub fn list_ends(&mut self) -> Vec<Named> {
         let list = self.list;
-        let gone = self.known.extract_if(.., |_, entry| entry.list != list);
-        gone.map(|(key, entry)| named(&key, entry.uid)).collect()
+        let mut all_gone = Vec::new();
+        self.known.retain(|namespace, names| {
+            let gone = names.extract_if(|_, entry| entry.list != list);
+            let mut gone: Vec<(Box<str>, Entry)> = gone.collect();
+            gone.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+            all_gone.extend(gone.into_iter().map(|(name, entry)| Named {
+                namespace: namespace.clone(),
+                name,
+                uid: entry.uid,
+            }));
+            !names.is_empty()
+        });
+        all_gone
     }
-}
 
-fn key(namespace: &str, name: &str) -> Box<str> {
-    format!("{namespace}/{name}").into()
-}
-
-fn named(key: &str, uid: Box<str>) -> Named {
-    let (namespace, name) = key.split_once('/').unwrap_or(("", key));
-    Named {
-        namespace: namespace.into(),
-        name: name.into(),
-        uid,
+    /// The objects of a namespace, to which one is added.
+    fn names(&mut self, namespace: &str) -> &mut FxHashMap<Box<str>, Entry> {
+        self.known.entry(namespace.into()).or_default()
     }
 }
 
