@@ -132,7 +132,7 @@ pub fn try_all(
             of: named.iter().map(String::as_str).collect(),
             change: cure.change,
         };
-        let cured = play(options, inputs, ready, &edit, host)?;
+        let cured = play(options, inputs, ready, (&edit, last(answer, cure)), host)?;
         let n_seeds = answer.summary.variants().map(|v| v.n_played()).sum::<u64>();
         let seeds = count(usize::try_from(n_seeds).unwrap_or(usize::MAX), "seed");
         let rows = answer.summary.scenarios.iter_mut();
@@ -165,23 +165,34 @@ fn is_of(remark: &RemarkSum, cure: &Cure) -> bool {
     remark.finding.advice == Some(cure.advice)
 }
 
+/// The last step of which a cure's remarks tell; `None` if they tell of the whole story.
+fn last(answer: &Answer, cure: &Cure) -> Option<String> {
+    let rows = answer.summary.variants().flat_map(|variant| &variant.rows);
+    let told = rows.filter(|row| row.remarks.iter().any(|remark| is_of(remark, cure)));
+    let steps: Option<Vec<&String>> = told.map(|row| row.when.as_ref()).collect();
+    steps?.pop().cloned()
+}
+
 fn remarks(summary: &Summary) -> impl Iterator<Item = &RemarkSum> {
     let rows = summary.variants().flat_map(|variant| &variant.rows);
     rows.flat_map(|row| &row.remarks)
 }
 
-/// The sum of the changed story; `None` if its manifests are refused, or it was interrupted.
+/// The sum of the changed story up to a step, by default to its end; `None` if its manifests are refused, or it was
+/// interrupted.
 fn play(
     options: &Options,
     inputs: &[Input],
     ready: &Ready,
-    edit: &Edit<'_>,
+    (edit, last): (&Edit<'_>, Option<String>),
     host: &dyn Host,
 ) -> Result<Option<Summary>, Failure> {
-    let options = Options {
+    let mut options = Options {
         keep: Keep::default(),
         ..options.clone()
     };
+    // Later steps do not change what is told of this one.
+    options.play.until = options.play.until.or(last);
     let staged = suite::stage_edited(&options, inputs.to_vec(), Some(edit))?;
     let suites = staged.suites.into_iter().map(|staged| staged.suite);
     let Some(suites) = suites.collect::<Option<Vec<_>>>() else {
