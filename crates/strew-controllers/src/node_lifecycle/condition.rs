@@ -25,6 +25,12 @@ pub(super) fn heartbeat(status: &NodeStatus) -> Option<&Time> {
     find(status, READY)?.last_heartbeat_time.as_ref()
 }
 
+/// True if the kubelet's conditions are Unknown.
+pub(super) fn is_unknown(status: &NodeStatus) -> bool {
+    let is_unknown = |kind| find(status, kind).is_some_and(|known| known.status == "Unknown");
+    OF_KUBELET.into_iter().all(is_unknown)
+}
+
 /// Sets the kubelet's conditions to Unknown. Returns false if nothing changed. Source: spec/controllers §7.1.
 pub(super) fn mark_unknown(status: &mut NodeStatus, created: Instant, now: Instant) -> bool {
     let all = status.conditions.get_or_insert_default();

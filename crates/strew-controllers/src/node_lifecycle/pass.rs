@@ -305,6 +305,10 @@ fn clear_execute(node: &Arc<Node>, api: &mut dyn Api) -> Result<bool, ApiError> 
 
 /// Sets its conditions to Unknown, unless the kubelet has reported meanwhile. Returns true if they are Unknown now.
 fn mark_unknown(node: &Arc<Node>, api: &mut dyn Api, now: Instant) -> Result<bool, ApiError> {
+    // A lost zone is looked at for hours, in every pass.
+    if condition::is_unknown(&node.status) {
+        return Ok(true);
+    }
     let mut is_heard = false;
     write::change(api, node, Part::Status, |fresh| {
         is_heard = condition::heartbeat(&fresh.status) != condition::heartbeat(&node.status);
