@@ -32,6 +32,7 @@ use xtask_lab::lab::{Lab, Options, Scheduler, Timing, now};
 use cases::{Case, Play};
 use stage::{DEFAULT, Stage};
 
+use xtask::go::{Build, binary};
 use xtask::top;
 
 /// What the command line says.
@@ -61,6 +62,8 @@ pub(crate) fn run(options: &E2e) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let strew = build()?;
+    // Before the workers, of which each would build it.
+    binary(top(), Build::ControlPlane)?;
     let begin = now();
     let queue = Mutex::new(cases.iter());
     let workers = options.workers(cases.len());
