@@ -33,6 +33,7 @@ pub use meta::{Deletion, Meta, Name, Owner, Pairs};
 pub use pod::{Condition, Exit, Phase, Pod, PodStatus, Truth};
 
 use strew_manifest::kinds::Pods;
+use strew_manifest::read::KubeObject;
 
 /// True if kubectl applies the object while the controllers watch: if it makes pods and does not come from a dump
 /// (objects of a dump have uids). All other objects exist before the controllers start.
@@ -42,4 +43,17 @@ pub fn is_applied(object: &Object) -> bool {
             .kind()
             .row()
             .is_some_and(|row| row.pods == Pods::Make)
+}
+
+/// True for a Namespace that is being deleted, in which nothing is created.
+pub fn is_ending_namespace(object: &Object) -> bool {
+    let Object::Plain(plain) = object else {
+        return false;
+    };
+    let KubeObject::Namespace(namespace) = &plain.object else {
+        return false;
+    };
+    let status = namespace.status.as_ref();
+    let phase = status.and_then(|status| status.phase.as_deref());
+    plain.meta.is_terminating() || phase == Some("Terminating")
 }

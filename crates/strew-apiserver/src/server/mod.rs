@@ -34,7 +34,7 @@ use strew_wire::config::AdmissionOptions;
 use admission::Admission;
 use document::Documents;
 
-use crate::object::{Key, Object};
+use crate::object::{Key, Object, is_ending_namespace};
 use crate::{ApiError, Tables};
 pub use events::{EventLog, Recorded};
 use log::Log;
@@ -135,7 +135,7 @@ impl Server {
         object.meta_mut().version = self.next_version();
         if let Object::Plain(plain) = &object {
             self.has_quotas |= matches!(plain.object, KubeObject::ResourceQuota(_));
-            self.has_ending_namespaces |= write::is_ending_namespace(&object);
+            self.has_ending_namespaces |= is_ending_namespace(&object);
             self.is_hub |= matches!(plain.object, KubeObject::Placement(_));
         }
         let old = self.tables.set(object.clone());

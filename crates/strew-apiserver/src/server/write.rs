@@ -6,7 +6,7 @@ use strew_manifest::read::KubeObject;
 use strew_model::time::{Instant, Span};
 
 use super::{AdmissionRequest, Server};
-use crate::object::{Deletion, Key, Kind, Name, Object, Part, Pod, moment};
+use crate::object::{Deletion, Key, Kind, Name, Object, Part, Pod, is_ending_namespace, moment};
 use crate::workloads::generated_name;
 use crate::{ApiError, DeleteOptions};
 
@@ -276,17 +276,4 @@ pub fn pod_key(name: &Name) -> Key {
         kind: Kind::Pod,
         name: name.clone(),
     }
-}
-
-/// True for a Namespace that is being deleted.
-pub(super) fn is_ending_namespace(object: &Object) -> bool {
-    let Object::Plain(plain) = object else {
-        return false;
-    };
-    let KubeObject::Namespace(namespace) = &plain.object else {
-        return false;
-    };
-    let status = namespace.status.as_ref();
-    let phase = status.and_then(|status| status.phase.as_deref());
-    plain.meta.is_terminating() || phase == Some("Terminating")
 }

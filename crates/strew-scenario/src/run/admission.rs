@@ -16,7 +16,7 @@ use strew_apiserver::admission::{
     AdmissionContext, PriorityClasses, RuntimeClasses, admit_object, admit_pod, errors_of_stored,
     read_back,
 };
-use strew_apiserver::object::Object;
+use strew_apiserver::object::{Object, is_ending_namespace};
 use strew_apiserver::validation::storage::validate_claim;
 use strew_apiserver::workloads::{NameSource, set_claim_volumes};
 use strew_manifest::field::{FieldError, FieldPath};
@@ -317,14 +317,11 @@ fn refused_beside_others(stream: &[Located]) -> Refusals {
 ///
 /// Source: `NamespaceLifecycle` of `k8s.io/apiserver/pkg/admission/plugin/namespace/lifecycle`.
 fn refused_in_ending_namespaces(stream: &[Located]) -> Refusals {
-    let ending = stream.iter().filter_map(|located| match &located.object {
-        KubeObject::Namespace(namespace) => {
-            let phase = namespace.status.as_ref()?.phase.as_deref()?;
-            (phase == "Terminating").then(|| located.object.name())
-        }
-        _ => None,
-    });
-    let ending: BTreeSet<&str> = ending.collect();
+    let objects = stream.iter().map(|located| &located.object);
+    let namespaces = objects.filter(|object| matches!(object, KubeObject::Namespace(_)));
+    let ending =
+        namespaces.filter(|object| is_ending_namespace(&Object::of_wire((*object).clone())));
+    let ending: BTreeSet<&str> = ending.map(KubeObject::name).collect();
     if ending.is_empty() {
         return Refusals::new();
     }
