@@ -72,7 +72,7 @@ macro_rules! kinds {
 
 kinds! {
     updated: Node Deployment ReplicaSet StatefulSet DaemonSet Job PodDisruptionBudget HorizontalPodAutoscaler
-        ResourceQuota PriorityClass;
+        ResourceQuota PriorityClass PersistentVolumeClaim;
     created: Namespace Service ReplicationController CronJob LimitRange;
     of_hub: ManagedCluster ManagedClusterSet ManagedClusterSetBinding AddOnPlacementScore Placement PlacementDecision;
 }
@@ -101,7 +101,6 @@ pub fn admit_object(
             let Admitted { object, warnings } = admit_pod(*pod, context)?;
             Ok((object.into(), warnings))
         }
-        KubeObject::PersistentVolumeClaim(claim) => plain(*claim),
         KubeObject::StorageClass(class) => plain(*class),
         KubeObject::PriorityClass(class) => {
             priority::admit_class(&class, context.priority_classes).map_err(|error| vec![error])?;

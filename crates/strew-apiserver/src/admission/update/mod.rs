@@ -8,6 +8,7 @@
 
 mod cluster;
 mod pod;
+mod storage;
 mod workload;
 
 #[cfg(test)]

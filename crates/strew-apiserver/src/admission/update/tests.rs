@@ -3,7 +3,7 @@
 use k8s_openapi::api::apps::v1::{DaemonSet, Deployment, ReplicaSet, StatefulSet};
 use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Node, ResourceQuota};
+use k8s_openapi::api::core::v1::{Node, PersistentVolumeClaim, ResourceQuota};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -333,4 +333,52 @@ fn nodes_budgets_autoscalers_and_quotas() {
         json!({"spec": {"scopes": ["Terminating"]}}),
         Err(&["spec.scopes: Invalid value: [\"Terminating\"]: field is immutable"]),
     );
+}
+
+#[test]
+fn claims_only_grow() {
+    let claim = json!({
+        "metadata": {"name": "data", "namespace": "shop"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"], "volumeName": "v", "volumeMode": "Filesystem",
+            "resources": {"requests": {"storage": "10Gi"}},
+        },
+        "status": {"phase": "Bound", "capacity": {"storage": "5Gi"}},
+    });
+    let with = |more: Value| merge_patch(&claim, &more);
+    let asks = |storage: &str| json!({"spec": {"resources": {"requests": {"storage": storage}}}});
+    check::<PersistentVolumeClaim>(&claim, asks("20Gi"), Ok(4));
+    // What grows and fails to may be taken back, but not to what the volume has.
+    check::<PersistentVolumeClaim>(&claim, asks("6Gi"), Ok(4));
+    let smaller =
+        "spec.resources.requests.storage: Forbidden: field can not be less than status.capacity";
+    check::<PersistentVolumeClaim>(&claim, asks("5Gi"), Err(&[smaller]));
+    check::<PersistentVolumeClaim>(&claim, asks("1Gi"), Err(&[smaller]));
+    check::<PersistentVolumeClaim>(&claim, json!({"metadata": {"labels": {"a": "b"}}}), Ok(4));
+    check::<PersistentVolumeClaim>(&claim, json!({"status": {"phase": "Lost"}}), Ok(4));
+    let stays = "spec: Forbidden: spec is immutable after creation except resources.requests and volumeAttributesClassName for bound claims";
+    check::<PersistentVolumeClaim>(
+        &claim,
+        json!({"spec": {"accessModes": ["ReadWriteMany"]}}),
+        Err(&[stays]),
+    );
+    check::<PersistentVolumeClaim>(&claim, json!({"spec": {"volumeName": "w"}}), Err(&[stays]));
+    let mode = "volumeMode: Invalid value: \"Block\": field is immutable";
+    check::<PersistentVolumeClaim>(
+        &claim,
+        json!({"spec": {"volumeMode": "Block"}}),
+        Err(&[stays, mode]),
+    );
+    check::<PersistentVolumeClaim>(&claim, json!({"spec": {"storageClassName": "fast"}}), Ok(4));
+    let classed = with(json!({"spec": {"storageClassName": "slow"}}));
+    check::<PersistentVolumeClaim>(
+        &classed,
+        json!({"spec": {"storageClassName": "fast"}}),
+        Err(&[stays]),
+    );
+    let pending = with(
+        json!({"spec": {"volumeName": null}, "status": {"phase": "Pending", "capacity": null}}),
+    );
+    check::<PersistentVolumeClaim>(&pending, json!({"spec": {"volumeName": "v"}}), Ok(4));
+    check::<PersistentVolumeClaim>(&pending, asks("20Gi"), Err(&[stays]));
 }
