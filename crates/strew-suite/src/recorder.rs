@@ -39,7 +39,7 @@ pub struct Ledger<'a> {
     /// The workloads that are shown, chosen after the first step.
     shown: Option<Shown>,
     /// True if the first step is written in full.
-    is_example: bool,
+    is_in_full: bool,
     /// Uids of the pods of a dump.
     recorded: BTreeSet<Arc<str>>,
     /// Workloads that had some of these pods at the start, each with the number of those on nodes.
@@ -48,7 +48,7 @@ pub struct Ledger<'a> {
 
 impl<'a> Ledger<'a> {
     /// `given` are the objects of the files: pods among them with a uid belong to a dump.
-    pub fn new(frame: Frame, choice: Choice, is_example: bool, given: &[Object]) -> Self {
+    pub fn new(frame: Frame, choice: Choice, is_in_full: bool, given: &[Object]) -> Self {
         let pods = given.iter().filter(|object| object.kind() == Kind::Pod);
         let uids = pods.map(|pod| &pod.meta().uid);
         let recorded = uids.filter(|uid| !uid.is_empty()).cloned().collect();
@@ -61,7 +61,7 @@ impl<'a> Ledger<'a> {
             skews: None,
             last: None,
             shown: None,
-            is_example,
+            is_in_full,
             recorded,
             was_there: BTreeMap::new(),
         }
@@ -113,7 +113,7 @@ impl<'a> Ledger<'a> {
             Some(shown) => self.choice.with_new(shown, &view),
         };
         if let Some(moments) = &mut self.moments {
-            moments.push(match is_first && self.is_example {
+            moments.push(match is_first && self.is_in_full {
                 true => MomentValues::in_full(&view, &shown.workloads),
                 false => MomentValues::of(&view, &shown.workloads),
             });

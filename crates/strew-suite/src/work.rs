@@ -390,7 +390,7 @@ impl<'a> Work<'a> {
             let mut ledger = Ledger::new(
                 cast.frame(&options.by),
                 choice,
-                is_example,
+                is_example && is_report,
                 cast.plan.objects(),
             );
             ledger.moments = keeps.then(Vec::new);

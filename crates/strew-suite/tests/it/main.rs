@@ -69,6 +69,25 @@ fn json(results: &Results) -> Value {
     serde_json::to_value(results.report()).unwrap()
 }
 
+/// The page has both from its series and its log.
+#[test]
+fn nodes_and_placements_are_made_for_a_report_and_not_for_a_page() {
+    let page = Keep {
+        reports: false,
+        pages: true,
+        ..Keep::REPORT
+    };
+    for (keep, is_there) in [(Keep::REPORT, true), (page, false)] {
+        let options = Options { keep, ..options() };
+        let report = json(&played(&[("s.yaml", SCENARIO), ("w.yaml", WEB)], &options));
+        let step = &report["scenarios"][0]["variants"][0]["runs"][0]["steps"][0];
+        assert!(step["workloads"].is_array(), "{step:#}");
+        for field in ["nodes", "placements"] {
+            assert_eq!(step.get(field).is_some(), is_there, "{field}");
+        }
+    }
+}
+
 #[test]
 fn a_scenario_is_played_with_its_variants_and_seeds() {
     let options = Options {
