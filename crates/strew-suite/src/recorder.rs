@@ -167,7 +167,7 @@ impl Recorder<'_> {
         if let Some(ledger) = &mut self.ledger {
             ledger.instant(simulation);
             if let (Some(series), Some(log)) = (&mut ledger.series, &mut self.log)
-                && series.is_large(simulation, log.n_lines())
+                && series.is_large(simulation, &ledger.frame, log.n_lines())
                 && self.is_for_page
             {
                 log.only_story();

@@ -5,6 +5,7 @@
 //! counts at intervals that grow with their number.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
 
 use serde_json::{Map, Value, json};
 use strew_apiserver::object::{Kind, Name, Node, Object, Pod, WorkloadSpread};
@@ -25,6 +26,10 @@ use crate::ledgers::Ledgers;
 #[derive(Default)]
 pub struct Series {
     lines: String,
+    /// The lines that a large run has otherwise; of a large run none.
+    marks: Vec<Mark>,
+    /// The topology keys of the marks.
+    keys: Vec<String>,
     seen: Option<Cursor>,
     /// The workload and the state of each pod.
     pods: HashMap<Name, (usize, State)>,
@@ -47,6 +52,24 @@ pub struct Series {
     waiting: BTreeSet<usize>,
     next: Span,
     n_lines: usize,
+}
+
+/// A line that a large run does not have, or without counts.
+struct Mark {
+    /// The line in the text.
+    text: Range<usize>,
+    /// `None` for the room of nodes.
+    spread: Option<Spread>,
+}
+
+/// The counts of a workload by a key have changed.
+#[derive(Clone, Copy)]
+struct Spread {
+    at: Span,
+    workload: usize,
+    /// The index of the key.
+    by: usize,
+    skew: i32,
 }
 
 /// With more pods at one time, or with more lines of the log, a run is large: a browser would need more than 50 ms for a
@@ -106,7 +129,7 @@ impl Series {
             self.ledgers.set_pod(&pod.meta.name, Some(pod));
             self.set(simulation, frame, pod, &mut touched);
         }
-        self.is_large(simulation, 0);
+        self.is_large(simulation, frame, 0);
         self.write_fleet(simulation);
         self.write(simulation, frame, skews, touched);
     }
@@ -152,41 +175,43 @@ impl Series {
 
     /// Whether the run is too large to be seen pod by pod, `n_lines` being the lines of its log so far. Once true, it
     /// stays so.
-    pub fn is_large(&mut self, simulation: &Simulation, n_lines: usize) -> bool {
+    pub fn is_large(&mut self, simulation: &Simulation, frame: &Frame, n_lines: usize) -> bool {
         let n_nodes = || simulation.server().tables().of::<Node>().len();
         let is_large =
             n_lines > LINES_MAX || self.pods.len() > PODS_MAX || n_nodes() > heat::NODES_MAX;
         if is_large && !self.is_large {
             self.is_large = true;
-            self.shorten();
+            self.shorten(&|workload| id(&frame.workloads.list[workload].name));
         }
         self.is_large
     }
 
     /// Takes out what the page of a large run does not show: counts of many domains, and the room of nodes.
-    fn shorten(&mut self) {
+    fn shorten(&mut self, id: &dyn Fn(usize) -> String) {
         let many = self.told.extract_if(|_, counts| counts.len() > DOMAINS_MAX);
         let many: BTreeSet<String> = many.map(|((_, key), _)| key).collect();
         let mut skews = HashMap::new();
         let lines = std::mem::take(&mut self.lines);
+        let marks = std::mem::take(&mut self.marks);
+        let keys = std::mem::take(&mut self.keys);
         self.n_lines = 0;
-        for line in lines.lines() {
-            let Ok(mut value) = serde_json::from_str::<Value>(line) else {
-                continue;
-            };
-            if value["type"] == "room" {
+        let mut copied = 0;
+        for Mark { text, spread } in marks {
+            let is_as_it_was = spread.is_some_and(|spread| !many.contains(&keys[spread.by]));
+            if is_as_it_was {
                 continue;
             }
-            if value["by"].as_str().is_some_and(|key| many.contains(key)) {
-                value["changed"] = json!({});
-                let place = (value["of"].to_string(), value["by"].to_string());
-                let skew = value["skew"].clone();
-                if skews.insert(place, skew.clone()) == Some(skew) {
-                    continue;
+            self.copy(&lines[copied..text.start]);
+            copied = text.end;
+            if let Some(spread) = spread {
+                let place = (spread.workload, spread.by);
+                if skews.insert(place, spread.skew) != Some(spread.skew) {
+                    let of = id(spread.workload);
+                    self.line(&spread.line(&of, &keys[spread.by], Map::new()));
                 }
             }
-            self.line(&value);
         }
+        self.copy(&lines[copied..]);
     }
 
     /// What is seen at the end of this step, or at the start (`None`): sums, and what is requested of each node.
@@ -229,7 +254,7 @@ impl Series {
             line["allocatable"] = json!(known.1);
             self.nodes = known;
         }
-        self.line(&line);
+        self.marked(&line, None);
     }
 
     /// Why a pod stays Pending at the end of this step.
@@ -243,6 +268,30 @@ impl Series {
     pub fn finish(self) -> (String, Option<String>) {
         let sums = self.is_large.then(|| format!("[{}]", self.sums.join(",")));
         (self.lines, sums)
+    }
+
+    fn copy(&mut self, lines: &str) {
+        self.n_lines += lines.lines().count();
+        self.lines.push_str(lines);
+    }
+
+    /// Adds a line that a large run has otherwise.
+    fn marked(&mut self, line: &Value, spread: Option<Spread>) {
+        let start = self.lines.len();
+        self.line(line);
+        if !self.is_large {
+            let text = start..self.lines.len();
+            self.marks.push(Mark { text, spread });
+        }
+    }
+
+    /// The index of a topology key.
+    fn index(&mut self, key: &str) -> usize {
+        let known = self.keys.iter().position(|known| known == key);
+        known.unwrap_or_else(|| {
+            self.keys.push(key.to_owned());
+            self.keys.len() - 1
+        })
     }
 
     fn line(&mut self, line: &Value) {
@@ -307,17 +356,17 @@ impl Series {
         skews: &Skews,
         mut touched: BTreeSet<usize>,
     ) {
-        let now = simulation.elapsed();
+        let time = simulation.elapsed();
         if self.is_large {
             self.waiting.append(&mut touched);
-            if now < self.next {
+            if time < self.next {
                 return;
             }
             touched = std::mem::take(&mut self.waiting);
             let doubled = (self.n_lines / LINES_PER_INTERVAL).min(20);
-            self.next = Span(now.0.saturating_add(INTERVAL.0 << doubled));
+            self.next = Span(time.0.saturating_add(INTERVAL.0 << doubled));
         }
-        let at = clock(now);
+        let at = clock(time);
         let ledgers = self.ledgers.lines(&at);
         ledgers.iter().for_each(|line| self.line(line));
         for &workload in &touched {
@@ -336,16 +385,15 @@ impl Series {
             for now in skews.now(workload) {
                 let place = (workload, now.key.to_owned());
                 let mut domains: Vec<(&str, i32)> = now.domains;
+                let spread = Spread {
+                    at: time,
+                    workload,
+                    by: self.index(now.key),
+                    skew: now.skew,
+                };
                 if self.is_large && domains.len() > DOMAINS_MAX {
                     if self.told_skews.insert(place, now.skew) != Some(now.skew) {
-                        self.line(&json!({
-                            "at": at,
-                            "type": "spread",
-                            "of": key,
-                            "by": now.key,
-                            "changed": {},
-                            "skew": now.skew,
-                        }));
+                        self.line(&spread.line(&key, now.key, Map::new()));
                     }
                     continue;
                 }
@@ -364,17 +412,24 @@ impl Series {
                 }
                 if !changed.is_empty() {
                     *known = counts;
-                    self.line(&json!({
-                        "at": at,
-                        "type": "spread",
-                        "of": key,
-                        "by": now.key,
-                        "changed": changed,
-                        "skew": now.skew,
-                    }));
+                    self.marked(&spread.line(&key, now.key, changed), Some(spread));
                 }
             }
         }
+    }
+}
+
+impl Spread {
+    /// The line of a workload and a key, with the counts that changed.
+    fn line(&self, of: &str, by: &str, changed: Map<String, Value>) -> Value {
+        json!({
+            "at": clock(self.at),
+            "type": "spread",
+            "of": of,
+            "by": by,
+            "changed": changed,
+            "skew": self.skew,
+        })
     }
 }
 
@@ -390,28 +445,41 @@ mod tests {
     #[test]
     fn a_run_that_grows_large_loses_the_counts_of_many_domains_and_keeps_skews() {
         let mut series = Series::default();
-        let spread = |by: &str, changed: Value, skew: i32| json!({"at": "1s", "type": "spread", "of": "Deployment a/b", "by": by, "changed": changed, "skew": skew});
-        let zone = spread("zone", json!({"z": 1}), 1);
+        let by = [series.index("host"), series.index("zone")];
+        let spread = |by: usize, skew: i32| Spread {
+            at: Span(1_000_000_000),
+            workload: 0,
+            by,
+            skew,
+        };
+        let line = |by: &str, changed: Value, skew: i32| json!({"at": "1s", "type": "spread", "of": "Deployment a/b", "by": by, "changed": changed, "skew": skew});
+        let zone = line("zone", json!({"z": 1}), 1);
+        let pods = json!({"at": "1s", "type": "workload", "of": "Deployment a/b", "ready": 1});
         let written = [
-            spread("host", json!({"n-1": 1}), 1),
-            spread("host", json!({"n-2": 1}), 1),
-            zone.clone(),
-            json!({"type": "room", "step": null, "requested": [0]}),
-            spread("host", json!({"n-1": 2}), 2),
+            (line("host", json!({"n-1": 1}), 1), Some(spread(by[0], 1))),
+            (line("host", json!({"n-2": 1}), 1), Some(spread(by[0], 1))),
+            (zone.clone(), Some(spread(by[1], 1))),
+            (
+                json!({"type": "room", "step": null, "requested": [0]}),
+                None,
+            ),
         ];
-        written.iter().for_each(|line| series.line(line));
+        { written.iter() }.for_each(|(line, spread)| series.marked(line, *spread));
+        series.line(&pods);
+        series.marked(&line("host", json!({"n-1": 2}), 2), Some(spread(by[0], 2)));
         let counts = |n: usize| (0..n).map(|i| (format!("n-{i}"), 1)).collect();
         series.told.insert((0, "host".to_owned()), counts(101));
         series.told.insert((0, "zone".to_owned()), counts(3));
-        series.shorten();
+        series.shorten(&|_| "Deployment a/b".to_owned());
         let lines = { series.lines.lines() }.map(serde_json::from_str::<Value>);
         let wanted = [
-            spread("host", json!({}), 1),
+            line("host", json!({}), 1),
             zone,
-            spread("host", json!({}), 2),
+            pods,
+            line("host", json!({}), 2),
         ];
         assert_eq!(lines.collect::<Result<Vec<_>, _>>().unwrap(), wanted);
         assert_eq!(series.told.len(), 1);
-        assert_eq!(series.n_lines, 3);
+        assert_eq!(series.n_lines, 4);
     }
 }
