@@ -291,7 +291,7 @@ impl Looked {
         };
         for inspected in &mut looked.inspected {
             let sources = &inspected.sources;
-            let reading = inspected.reading.take().unwrap_or_else(|| read(sources));
+            let reading = &*inspected.reading.get_or_insert_with(|| read(sources));
             let whole = reading.objects.iter();
             let broken = reading.broken.iter().map(|broken| &broken.located);
             for located in whole.chain(broken) {
@@ -309,7 +309,7 @@ impl Looked {
                     *looked.unknown.entry(kind).or_default() += 1;
                 }
             }
-            for found in place::lint::lint(&reading, sources) {
+            for found in place::lint::lint(reading, sources) {
                 if !inspected.diagnostics.contains(&found) {
                     inspected.diagnostics.push(found);
                 }
@@ -497,11 +497,10 @@ fn rules_first(by_rule: &BTreeMap<(Severity, &str), usize>, top: usize) -> Strin
 
 /// The fixes of what was found, in the text of its files.
 fn fixes(inspected: &Inspected) -> Fixes {
-    if !fixes::any(&inspected.diagnostics) {
-        return Fixes::default();
+    match &inspected.reading {
+        Some(reading) => Fixes::of(&inspected.sources, reading, &inspected.diagnostics),
+        None => Fixes::default(),
     }
-    let sources = &inspected.sources;
-    Fixes::of(sources, &read(sources), &inspected.diagnostics)
 }
 
 /// The most kinds that are named.

@@ -31,11 +31,6 @@ fn is_written(found: &Diagnostic) -> bool {
     found.fix.is_some() && found.severity != Severity::Note
 }
 
-/// True if some fix is written.
-pub(super) fn any(found: &[Diagnostic]) -> bool {
-    found.iter().any(is_written)
-}
-
 impl Fixes {
     /// The fixes of these findings but notes. One whose changed text does not read as the changed object becomes a
     /// command.
