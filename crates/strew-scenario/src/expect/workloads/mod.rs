@@ -371,7 +371,10 @@ fn short((tables, events): (&Tables, &EventLog), profiles: &[Profile]) -> Vec<Sh
         let (key, uid) = (object.key(), &object.meta().uid);
         let waiting = waiting.remove(uid).unwrap_or_default();
         let refusal = replicas.refusal(|| last_refusal(events, &key, uid));
-        if let Some(why) = replicas.why(&waiting, refusal.as_deref()) {
+        if let Some(mut why) = replicas.why(&waiting, refusal.as_deref()) {
+            if replicas.is_past_deadline() {
+                why += &was_pending(events, &key, uid);
+            }
             all.push(Short {
                 uid: Arc::clone(uid),
                 key,
@@ -487,6 +490,33 @@ pub(crate) fn workload_of(tables: &Tables, pod: &Pod) -> Option<Arc<str>> {
     };
     let above = above.filter(|above| *above.kind == *DEPLOYMENT);
     Some(Arc::clone(&above.unwrap_or(owner).uid))
+}
+
+/// `, 1 was Pending (0/3 nodes are available: 3 Insufficient cpu)`: the pods of an object that never came to a node, with
+/// the scheduler's last reason for one of them. Empty if there was none.
+fn was_pending(events: &EventLog, key: &Key, uid: &str) -> String {
+    let made = events.iter().filter(|event| *event.uid == *uid);
+    let made = made.filter_map(|event| event.note.strip_prefix("Created pod: "));
+    let made: HashSet<&str> = made.collect();
+    let mut waited: BTreeMap<&str, &str> = BTreeMap::new();
+    for event in events.iter() {
+        let Key { kind, name } = &event.regarding;
+        let is_its = *kind == Pod::KIND && name.namespace == key.name.namespace;
+        if !is_its || !made.contains(&*name.name) {
+            continue;
+        }
+        match &*event.reason {
+            "FailedScheduling" => drop(waited.insert(&name.name, &event.note)),
+            "Scheduled" => drop(waited.remove(&*name.name)),
+            _ => {}
+        }
+    }
+    let were = if waited.len() == 1 { "was" } else { "were" };
+    let first = waited.values().next();
+    first.map_or_else(String::new, |note| {
+        let reason = replicas::reason(note);
+        format!(", {} {were} Pending ({reason})", waited.len())
+    })
 }
 
 /// Why the last pod of an object was refused at creation; `None` if a pod was created since.

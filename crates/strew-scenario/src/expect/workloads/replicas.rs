@@ -185,6 +185,11 @@ impl Replicas {
         }
     }
 
+    /// True for a Job that failed because its time was over.
+    pub(super) fn is_past_deadline(&self) -> bool {
+        self.failed.as_deref() == Some("DeadlineExceeded")
+    }
+
     /// Why the last pod was refused at creation; `None` if no pod is missing, of the newest template or at all, or none
     /// was refused. `recorded` looks for the reason in the events.
     pub(super) fn refusal(&self, recorded: impl FnOnce() -> Option<String>) -> Option<String> {
@@ -259,7 +264,7 @@ pub(super) fn pending_text(pod: &Pod) -> String {
 }
 
 /// The first sentence of the scheduler's message, which has the reasons of all nodes, without its full stop.
-fn reason(message: &str) -> &str {
+pub(super) fn reason(message: &str) -> &str {
     let end = message.find(". ").unwrap_or(message.len());
     message[..end].trim_end_matches('.')
 }
