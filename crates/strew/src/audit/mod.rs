@@ -13,11 +13,13 @@ mod patches;
 mod text;
 mod work;
 
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use strew_apiserver::object::{Kind, Object};
 use strew_manifest::read::nearest_label;
 use strew_scenario::audit::at_once::Left;
 use strew_scenario::audit::values::{Audit, Case, Event, Fix, KIND, Row};
@@ -219,6 +221,10 @@ fn audited(args: &AuditArgs, names: &[String], context: &Context) -> Result<u8, 
         return Err(Failure::input(anyhow!("there is nothing to play")));
     };
     let base = Base::new(&args.asked(), &plan, seeds)?;
+    match n_off_nodes(plan.objects()) {
+        0 => {}
+        n => diagnostics::say_note(&crate::text::off_nodes(n), context),
+    }
     if args.at_once {
         let is_shown = |left: &Left| {
             question.choice.means_named(
@@ -486,6 +492,20 @@ impl<'a> Base<'a> {
         let size = size(self.plan);
         size.n_pods.saturating_add(size.n_nodes) <= SMALL_MAX
     }
+}
+
+/// How many pods are on nodes that are not among the objects.
+fn n_off_nodes(objects: &[Object]) -> usize {
+    let nodes = objects.iter().filter(|object| object.kind() == Kind::Node);
+    let nodes: HashSet<&str> = nodes.map(|node| &*node.meta().name.name).collect();
+    let is_off_nodes = |object: &&Object| match object {
+        Object::Pod(pod) => {
+            let node = pod.node.as_deref();
+            !pod.is_finished() && node.is_some_and(|node| !nodes.contains(node))
+        }
+        _ => false,
+    };
+    objects.iter().filter(is_off_nodes).count()
 }
 
 /// The topology key: the given one, or zone by its present or its former name.

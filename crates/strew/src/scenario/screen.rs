@@ -200,10 +200,7 @@ fn left_alone(world: &ClusterState) -> Vec<String> {
     });
     let nowhere = nowhere.count();
     if nowhere > 0 {
-        let pods = text::count(nowhere, "pod");
-        notes.push(format!(
-            "{pods} on nodes that are not in the files: garbage collection removes them; workloads make others, and a pod without one is gone"
-        ));
+        notes.push(text::off_nodes(nowhere));
     }
     notes
 }

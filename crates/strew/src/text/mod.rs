@@ -25,6 +25,14 @@ pub(crate) fn widest(texts: impl IntoIterator<Item = impl AsRef<str>>) -> usize 
     widths.max().unwrap_or(0)
 }
 
+/// A note about pods on nodes that nothing is known of.
+pub(crate) fn off_nodes(n_pods: usize) -> String {
+    format!(
+        "{} on nodes that are not in the files: garbage collection removes them; workloads make others, and a pod without one is gone",
+        count(n_pods, "pod")
+    )
+}
+
 /// The command for a pod of a name and namespace, and the files and options that are equal for all pods.
 type Explaining<'a> = dyn Fn(&str, &str) -> (String, String) + 'a;
 
