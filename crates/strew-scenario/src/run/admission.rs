@@ -29,7 +29,7 @@ use strew_wire::facts;
 use strew_wire::workloadspread::lint;
 
 use super::configuration::is_scheduler_configuration;
-use super::{missing, owners};
+use super::{missing, namespaces, owners};
 
 /// The admitted objects of a stream.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +59,8 @@ pub fn admit(stream: Vec<Located>, options: &AdmissionOptions) -> Result<Admitte
         runtime_classes: &runtime_classes,
         options,
     };
-    let notes = without_effect(&stream);
+    let mut notes = without_effect(&stream);
+    notes.extend(namespaces::missing(&stream));
     let of_others = refused_beside_others(&stream);
     let mut objects = Vec::with_capacity(stream.len());
     let mut judged = admit_all(stream.into_iter(), &context, &mut |_, object| {

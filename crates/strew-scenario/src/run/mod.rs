@@ -8,6 +8,7 @@ pub mod admission;
 pub mod configuration;
 pub mod errands;
 mod missing;
+mod namespaces;
 mod owners;
 pub mod plan;
 pub mod play;
