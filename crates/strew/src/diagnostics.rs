@@ -85,7 +85,8 @@ pub(crate) fn say_problems(
     for (all, sources) in said {
         n_errors += all.iter().filter(is_error).count();
         let shown = all.iter().filter(|d| !context.quiet || is_error(d));
-        let shown: Vec<Diagnostic> = shown.cloned().collect();
+        let mut shown: Vec<Diagnostic> = shown.cloned().collect();
+        worst_first(&mut shown);
         if !shown.is_empty() {
             texts.push(render(&shown, sources, true));
         }
@@ -115,6 +116,13 @@ pub(crate) fn say_problems(
     n_errors > 0
 }
 
+/// Brings what is worst to the top of its file.
+fn worst_first(diagnostics: &mut [Diagnostic]) {
+    let file = |found: &Diagnostic| found.place.map(|place| place.file);
+    let of_files = diagnostics.chunk_by_mut(|a, b| file(a) == file(b));
+    of_files.for_each(|all| all.sort_by_key(|found| found.severity));
+}
+
 fn warnings(all: &[Diagnostic]) -> usize {
     let is_warning = |d: &&Diagnostic| d.severity == Severity::Warning;
     all.iter().filter(is_warning).count()
@@ -126,5 +134,40 @@ pub(crate) fn say_note(note: &str, context: &Context) {
         let style = context.terminal.styles.warning;
         let note = printable_line(note);
         terminal::say(&format!("{style}note{style:#}: {note}\n"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use strew_manifest::read::Span;
+
+    use super::*;
+
+    #[test]
+    fn what_is_worst_is_at_the_top_of_its_file() {
+        let mut sources = Sources::default();
+        let files = ["a.yaml", "b.yaml"].map(|name| sources.add(name, "one\ntwo\n"));
+        let at = |file: usize, start: usize| {
+            sources.place(
+                files[file],
+                Span {
+                    start,
+                    end: start + 1,
+                },
+            )
+        };
+        let mut found = [
+            Diagnostic::error("of a flag", ""),
+            Diagnostic::note("1", "").at(at(0, 0)),
+            Diagnostic::error("2", "").at(at(0, 4)),
+            Diagnostic::warning("3", "").at(at(1, 0)),
+            Diagnostic::error("4", "").at(at(1, 4)),
+            Diagnostic::warning("5", "").at(at(1, 4)),
+        ];
+        worst_first(&mut found);
+        assert_eq!(
+            found.each_ref().map(|found| found.code),
+            ["of a flag", "2", "1", "4", "3", "5"]
+        );
     }
 }
