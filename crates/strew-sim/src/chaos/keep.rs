@@ -2,7 +2,6 @@
 //! costs. When faults are over, each scale-down must end as spread as any choice of as many pods would.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -43,11 +42,8 @@ pub fn play(seed: u64, parts: &Parts) -> Verdict {
             plan,
             costs_of_others: BTreeMap::new(),
         };
-        let violations = match kept.live() {
-            ControlFlow::Break(violations) => violations,
-            ControlFlow::Continue(()) => Vec::new(),
-        };
-        kept.life.end(violations)
+        let ended = kept.live();
+        kept.life.end(ended)
     })
 }
 

@@ -17,7 +17,7 @@ use strew_model::time::{Instant, Span};
 use strew_wire::config::AdmissionOptions;
 use strew_wire::config::{FeatureGates, Given, configure};
 
-use super::story::{Action, Group, Story};
+use super::story::{Action, Event, Group, Story};
 use super::{acts, manifests};
 use crate::auditor::{Rule, Violation};
 use crate::autoscaler::AutoscalerSettings;
@@ -157,6 +157,13 @@ pub struct Verdict {
     pub figures: Figures,
 }
 
+impl Verdict {
+    /// True if a violation is one of this rule.
+    pub(super) fn breaks(&self, rule: Rule) -> bool {
+        self.violations.iter().any(|broken| broken.rule == rule)
+    }
+}
+
 /// Plays a story with these parts until the first violation; a panic is one.
 pub fn play(story: &Story, parts: &Parts) -> Verdict {
     caught(|| play_on(story, parts))
@@ -196,11 +203,8 @@ fn play_on(story: &Story, parts: &Parts) -> Verdict {
     if world.n_webhooks > 0 {
         life.sim.set_webhook_replicas(usize::from(world.n_webhooks));
     }
-    let violations = match life.live(story) {
-        ControlFlow::Break(violations) => violations,
-        ControlFlow::Continue(()) => Vec::new(),
-    };
-    life.end(violations)
+    let ended = life.live(story);
+    life.end(ended)
 }
 
 /// A run in progress.
@@ -242,7 +246,7 @@ impl Life {
     }
 
     /// Ends the run.
-    pub(super) fn end(mut self, violations: Vec<Violation>) -> Verdict {
+    pub(super) fn end(mut self, ended: Going) -> Verdict {
         if let Some(witness) = self.sim.witness() {
             self.figures.judged = witness.n_judged;
             self.figures.binds = witness.n_bound;
@@ -257,22 +261,36 @@ impl Life {
             *self.figures.webhook_hits.entry(kind).or_default() += n;
         }
         Verdict {
-            violations,
+            violations: ended.break_value().unwrap_or_default(),
             figures: self.figures,
         }
     }
 
-    fn live(&mut self, story: &Story) -> Going {
-        for event in story.events.iter().filter(|event| event.at < story.calm) {
+    /// Carries out the events before `calm`, which ends all faults.
+    pub(super) fn storm<A>(
+        &mut self,
+        (events, calm): (&[Event<A>], Span),
+        fault: fn(&A) -> Option<&'static str>,
+        act: impl Fn(&mut Simulation, &A) -> Result<(), ApiError>,
+    ) -> Going {
+        for event in events.iter().filter(|event| event.at < calm) {
             self.until(event.at)?;
-            if let Some(kind) = event.action.fault() {
+            if let Some(kind) = fault(&event.action) {
                 *self.figures.faults.entry(kind).or_default() += 1;
             }
-            let answer = acts::act(&mut self.sim, &story.world, &event.action);
+            let answer = act(&mut self.sim, &event.action);
             self.figures.ask(answer);
         }
-        self.until(story.calm)?;
+        self.until(calm)?;
         self.sim.calm();
+        Going::Continue(())
+    }
+
+    fn live(&mut self, story: &Story) -> Going {
+        let storm = (&*story.events, story.calm);
+        self.storm(storm, Action::fault, |sim, action| {
+            acts::act(sim, &story.world, action)
+        })?;
         // Half of the stories get their nodes back.
         if story.seed.is_multiple_of(2) {
             for node in &story.world.nodes {

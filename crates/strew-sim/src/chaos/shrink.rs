@@ -4,72 +4,102 @@ use strew_model::time::Span;
 
 use super::play::{Parts, play};
 use super::settings;
-use super::story::{Story, Worker, Workload};
+use super::story::{Action, Event, Story, Worker, Workload};
 use crate::auditor::Rule;
 use crate::limits::MachineLimits;
 
 /// The most runs spent on reducing one story.
 const LIVES_MAX: u32 = 1500;
 
+/// A story of a world.
+pub(super) trait Reducible: Clone + PartialEq {
+    /// What its events do.
+    type Action;
+    /// Its events.
+    fn events(&mut self) -> &mut Vec<Event<Self::Action>>;
+    /// The settings of its machines.
+    fn limits(&mut self) -> &mut MachineLimits;
+}
+
+impl Reducible for Story {
+    type Action = Action;
+
+    fn events(&mut self) -> &mut Vec<Event> {
+        &mut self.events
+    }
+
+    fn limits(&mut self) -> &mut MachineLimits {
+        &mut self.limits
+    }
+}
+
 /// The smallest story found that breaks the same rule.
 pub fn shrink(story: &Story, rule: Rule, parts: &Parts) -> Story {
+    let breaks = |story: &Story| play(story, parts).breaks(rule);
+    smallest(
+        story,
+        &breaks,
+        &[
+            Shrinking::events,
+            Shrinking::workloads,
+            Shrinking::nodes,
+            Shrinking::details,
+            Shrinking::settings,
+            Shrinking::times,
+        ],
+    )
+}
+
+/// The smallest story found for which `breaks` is true, as it is for this one. The steps each try to make it smaller.
+pub(super) fn smallest<'a, S: Reducible>(
+    story: &S,
+    breaks: &'a dyn Fn(&S) -> bool,
+    steps: &[fn(&mut Shrinking<'a, S>)],
+) -> S {
     let mut shrinking = Shrinking {
         best: story.clone(),
-        rule,
-        parts,
+        breaks,
         lives: 0,
     };
     loop {
         let before = shrinking.best.clone();
-        shrinking.events();
-        shrinking.workloads();
-        shrinking.nodes();
-        shrinking.details();
-        shrinking.settings();
-        shrinking.times();
+        steps.iter().for_each(|step| step(&mut shrinking));
         if shrinking.best == before || shrinking.lives >= LIVES_MAX {
             return shrinking.best;
         }
     }
 }
 
-struct Shrinking<'a> {
-    best: Story,
-    rule: Rule,
-    parts: &'a Parts,
+pub(super) struct Shrinking<'a, S> {
+    pub(super) best: S,
+    breaks: &'a dyn Fn(&S) -> bool,
     lives: u32,
 }
 
-impl Shrinking<'_> {
-    /// Keeps a smaller story if it still breaks the rule.
-    fn try_one(&mut self, smaller: Story) -> bool {
+impl<S: Reducible> Shrinking<'_, S> {
+    /// Keeps the best story with a change, if it still breaks the rule.
+    pub(super) fn with(&mut self, change: impl FnOnce(&mut S)) -> bool {
+        let mut smaller = self.best.clone();
+        change(&mut smaller);
         if self.lives >= LIVES_MAX || smaller == self.best {
             return false;
         }
         self.lives += 1;
-        let verdict = play(&smaller, self.parts);
-        let is_as_bad = verdict.violations.iter().any(|v| v.rule == self.rule);
+        let is_as_bad = (self.breaks)(&smaller);
         if is_as_bad {
             self.best = smaller;
         }
         is_as_bad
     }
 
-    /// Tries the best story with a change.
-    fn with(&mut self, change: impl FnOnce(&mut Story)) -> bool {
-        let mut smaller = self.best.clone();
-        change(&mut smaller);
-        self.try_one(smaller)
-    }
-
     /// Removes events: halves, quarters, …, single ones.
-    fn events(&mut self) {
-        let mut size = self.best.events.len().div_ceil(2);
+    pub(super) fn events(&mut self) {
+        let mut size = self.best.events().len().div_ceil(2);
         while size > 0 {
             let mut first = 0;
-            while first < self.best.events.len() {
-                let end = (first + size).min(self.best.events.len());
-                if !self.with(|story| drop(story.events.drain(first..end))) {
+            while first < self.best.events().len() {
+                let end = (first + size).min(self.best.events().len());
+                if !self.with(|story| drop(story.events().drain(first..end))) {
                     first += size;
                 }
             }
@@ -77,6 +107,16 @@ impl Shrinking<'_> {
         }
     }
 
+    /// Sets production's settings: for all machines, else one by one.
+    pub(super) fn settings(&mut self) {
+        self.with(|story| *story.limits() = MachineLimits::production());
+        for restore in settings::restorers() {
+            self.with(|story| restore(story.limits()));
+        }
+    }
+}
+
+impl Shrinking<'_, Story> {
     fn workloads(&mut self) {
         for i in (0..self.best.world.spreads.len()).rev() {
             self.with(|story| drop(story.world.spreads.remove(i)));
@@ -149,14 +189,6 @@ impl Shrinking<'_> {
             while self.best.world.workloads[i].replicas > 0
                 && self.with(|story| story.world.workloads[i].replicas -= 1)
             {}
-        }
-    }
-
-    /// Sets production's settings: for all machines, else one by one.
-    fn settings(&mut self) {
-        self.with(|story| story.limits = MachineLimits::production());
-        for restore in settings::restorers() {
-            self.with(|story| restore(&mut story.limits));
         }
     }
 

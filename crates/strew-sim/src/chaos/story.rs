@@ -230,11 +230,11 @@ pub enum Budgeting {
 
 /// An event of a story.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct Event<A = Action> {
     /// The time since the start.
     pub at: Span,
     /// The action.
-    pub action: Action,
+    pub action: A,
 }
 
 /// Actions of users, and faults. An action on an object that does not exist does nothing.

@@ -4,9 +4,10 @@ use strew_model::Prng;
 use strew_model::time::Span;
 
 use super::story::{
-    ClusterPlan, DividedBy, HubAction, HubEvent, HubStory, Only, PlacementPlan, Term, TermKey,
+    ClusterPlan, DividedBy, HubAction, HubStory, Only, PlacementPlan, Term, TermKey,
 };
 use crate::chaos::settings;
+use crate::chaos::story::Event;
 use crate::client::WriteFault;
 use crate::fault::{Component, Crash, Fault};
 use crate::feed::WatchFault;
@@ -28,14 +29,14 @@ pub fn generate(seed: u64) -> HubStory {
         .map(|i| placement(&mut dice, i, n_clusters))
         .collect();
     placements.iter_mut().for_each(|plan| extend(seed, plan));
-    let mut events: Vec<HubEvent> = Vec::new();
+    let mut events: Vec<Event<HubAction>> = Vec::new();
     let late = clusters.iter().filter(|c| c.is_late);
     let late = late.map(|c| HubAction::Join(c.name.clone()));
     let created = placements.iter().filter(|p| p.is_late);
     let created = created.map(|p| HubAction::Create(p.name.clone()));
     for action in late.chain(created) {
         let at = Span::from_millis(dice.between(0, 120_000));
-        events.push(HubEvent { at, action });
+        events.push(Event { at, action });
     }
     for _ in 0..dice.between(3, 30) {
         let at = Span::from_millis(dice.between(0, STORM_SECS * 1000));
@@ -43,7 +44,7 @@ pub fn generate(seed: u64) -> HubStory {
             true => fault(&mut dice),
             false => deed(&mut dice, &clusters, &placements),
         };
-        events.push(HubEvent { at, action });
+        events.push(Event { at, action });
     }
     events.sort_by_key(|event| event.at);
     HubStory {

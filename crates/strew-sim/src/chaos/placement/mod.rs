@@ -14,4 +14,4 @@ mod text;
 
 pub use generate::generate;
 pub use play::{play, shrink};
-pub use story::{HubAction, HubEvent, HubStory};
+pub use story::{HubAction, HubStory};

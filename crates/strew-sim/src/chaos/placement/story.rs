@@ -2,6 +2,7 @@
 
 use strew_model::time::Span;
 
+use crate::chaos::story::Event;
 use crate::fault::{Crash, Fault};
 use crate::limits::MachineLimits;
 
@@ -17,7 +18,7 @@ pub struct HubStory {
     /// The placements.
     pub placements: Vec<PlacementPlan>,
     /// The events, in the order of time.
-    pub events: Vec<HubEvent>,
+    pub events: Vec<Event<HubAction>>,
     /// When faults are over.
     pub calm: Span,
 }
@@ -116,15 +117,6 @@ pub struct Term {
     pub max_skew: u8,
     /// `DoNotSchedule`
     pub is_hard: bool,
-}
-
-/// An event of a story.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HubEvent {
-    /// The time since the start.
-    pub at: Span,
-    /// The action.
-    pub action: HubAction,
 }
 
 /// Actions of users and clusters, and faults. An action on an object that does not exist does nothing.
