@@ -9,18 +9,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use strew_apiserver::DeleteOptions;
 use strew_apiserver::object::{Budget, Key, Kind, Name, Node, Pod, Stored};
-use strew_manifest::read::KubeObject;
 use strew_model::Prng;
 use strew_model::time::Span;
 use strew_sim::auditor::{Rule, Violation};
-use strew_sim::chaos::{Figures, Parts, Verdict, caught};
-use strew_sim::{
-    BindFault, Component, Crash, Fault, Settings, Simulation, Timing, WatchFault, WriteFault,
-};
+use strew_sim::chaos::{Going, Life, Parts, Verdict, caught};
+use strew_sim::{BindFault, Component, Crash, Fault, WatchFault, WriteFault};
 use strew_view::moment::{self, Frame};
 use strew_view::workload::Workloads;
-use strew_wire::config::AdmissionOptions;
 use strew_wire::request::{Answer, Request};
 
 use super::carry::{Carrying, Next, NodeLabels, PodSeen};
@@ -46,29 +43,16 @@ const BETWEEN_PLANS: Span = Span::from_secs(20);
 
 /// Plays the life of a seed; a panic is a violation.
 pub fn play(seed: u64, parts: &Parts) -> Verdict {
-    caught(|| play_on(seed, parts))
+    caught(|| {
+        let mut balanced = BalancedLife::new(seed, parts);
+        let ended = balanced.live();
+        balanced.life.end(ended)
+    })
 }
 
-fn play_on(seed: u64, parts: &Parts) -> Verdict {
-    let mut life = Life::new(seed, parts);
-    let violations = match life.live() {
-        ControlFlow::Break(violation) => vec![violation],
-        ControlFlow::Continue(()) => Vec::new(),
-    };
-    life.figures.steps = life.sim.n_steps();
-    Verdict {
-        violations,
-        figures: life.figures,
-    }
-}
-
-/// Breaks with a violation.
-type Going = ControlFlow<Violation>;
-
-struct Life {
-    sim: Simulation,
+struct BalancedLife {
+    life: Life,
     dice: Prng,
-    figures: Figures,
     nodes: Vec<String>,
     cordoned: Vec<String>,
     deployments: Vec<(String, u64)>,
@@ -104,7 +88,7 @@ enum Act {
     Send(Box<Request>),
 }
 
-impl Life {
+impl BalancedLife {
     fn new(seed: u64, parts: &Parts) -> Self {
         let mut dice = Prng::new(seed ^ 0x2eba_1a9c_e000_0001);
         let n_nodes = 3 * dice.between(1, 3);
@@ -129,36 +113,17 @@ impl Life {
         let deployments: Vec<(String, u64)> = (0..dice.between(1, 3))
             .map(|index| (format!("w{index}"), dice.between(2, 9)))
             .collect();
-        let mut figures = Figures::default();
-        let decoded = objects
-            .into_iter()
-            .filter_map(|o| KubeObject::of_json(o).ok());
-        let mut sim = Simulation::new(Settings {
-            seed,
-            objects: decoded
-                .map(strew_apiserver::object::Object::of_wire)
-                .collect(),
-            options: AdmissionOptions::KUBERNETES_1_36,
-            scheduler: parts.scheduler.clone(),
-            elects: false,
-            controllers: Arc::clone(&parts.controllers),
-            timing: Timing::default(),
-            groups: Vec::new(),
-            autoscaler: None,
-        });
-        sim.watch_closely();
+        let settings = (seed, parts.scheduler.limits);
+        let mut life = Life::begin(settings, objects, false, None, parts);
         for (name, replicas) in &deployments {
             for object in workload(name, *replicas, &mut dice) {
-                figures.asked += 1;
-                if let Err(error) = sim.apply(&object) {
-                    *figures.refused.entry(error.to_string()).or_default() += 1;
-                }
+                let answer = life.sim.apply(&object).map(drop);
+                life.figures.ask(answer);
             }
         }
         Self {
-            sim,
+            life,
             dice,
-            figures,
             nodes,
             cordoned,
             deployments,
@@ -168,11 +133,11 @@ impl Life {
     }
 
     fn live(&mut self) -> Going {
-        self.until(Span::from_secs(60))?;
+        self.life.until(Span::from_secs(60))?;
         for node in self.cordoned.clone() {
-            self.note(|life| life.sim.cordon(&node, false));
+            self.cordon(&node, false);
         }
-        self.until(BEGIN)?;
+        self.life.until(BEGIN)?;
         self.storm()?;
         self.settle()?;
         self.last_plans()
@@ -192,14 +157,14 @@ impl Life {
             .collect();
         changes.sort_by_key(|at| std::cmp::Reverse(*at));
         loop {
-            let now = self.sim.elapsed();
+            let now = self.life.sim.elapsed();
             let due = processes.iter().zip(&starts);
             let due = due.map(|(process, start)| process.as_ref().map_or(*start, |p| p.at));
             let next = due.chain(changes.last().copied()).min().unwrap_or(CALM);
             if next >= CALM {
-                return self.until(CALM);
+                return self.life.until(CALM);
             }
-            self.until(next.max(now))?;
+            self.life.until(next.max(now))?;
             if changes.last().is_some_and(|at| *at <= next) {
                 changes.pop();
                 self.change(&mut processes, &mut starts);
@@ -240,7 +205,7 @@ impl Life {
 
     /// Something else happens: a process dies, or the cluster changes.
     fn change(&mut self, processes: &mut [Option<Process>], starts: &mut [Span]) {
-        let now = self.sim.elapsed();
+        let now = self.life.sim.elapsed();
         let kind = self.dice.between(0, 11);
         let name = match kind {
             0..=3 => {
@@ -276,17 +241,15 @@ impl Life {
                         kind: Kind::Pod,
                         name: pod,
                     };
-                    self.note(|life| {
-                        life.sim
-                            .delete(&key, &strew_apiserver::DeleteOptions::KUBECTL)
-                    });
+                    let answer = self.life.sim.delete(&key, &DeleteOptions::KUBECTL);
+                    self.life.figures.ask(answer);
                 }
                 "pod deleted by another"
             }
             8 => {
                 let node = self.dice.pick(&self.nodes).clone();
                 let is_cordoned = self.dice.chance(1, 2);
-                self.note(|life| life.sim.cordon(&node, is_cordoned));
+                self.cordon(&node, is_cordoned);
                 "node cordoned"
             }
             9 => {
@@ -295,7 +258,7 @@ impl Life {
                     Component::Controllers,
                     Component::Webhook,
                 ]);
-                self.sim.crash(Crash {
+                self.life.sim.crash(Crash {
                     component,
                     after_writes: u32::try_from(self.dice.between(0, 5)).unwrap_or(0),
                     down: Span::from_secs(self.dice.between(0, 20)),
@@ -320,22 +283,17 @@ impl Life {
                     }),
                 };
                 let lasts = Span::from_secs(self.dice.between(5, 60));
-                self.sim.fault(fault, lasts);
+                self.life.sim.fault(fault, lasts);
                 "requests or watches fail"
             }
         };
-        *self.figures.faults.entry(name).or_default() += 1;
+        *self.life.figures.faults.entry(name).or_default() += 1;
     }
 
     fn set_budget(&mut self) {
-        let budgets: Vec<Name> = self
-            .sim
-            .server()
-            .tables()
-            .of::<Budget>()
-            .iter()
-            .map(|budget| budget.meta.name.clone())
-            .collect();
+        let budgets = self.life.sim.server().tables().of::<Budget>();
+        let names = budgets.iter().map(|budget| budget.meta.name.clone());
+        let budgets: Vec<Name> = names.collect();
         if budgets.is_empty() {
             return;
         }
@@ -344,13 +302,7 @@ impl Life {
             name: self.dice.pick(&budgets).clone(),
         };
         let n = self.dice.between(0, 3);
-        self.note(|life| {
-            let edited = life.sim.edit(&key, &mut |value| {
-                value["spec"]["maxUnavailable"] = json!(n);
-                Ok(())
-            });
-            edited.map(drop)
-        });
+        self.set(&key, "maxUnavailable", n);
     }
 
     fn scale(&mut self) {
@@ -360,22 +312,30 @@ impl Life {
             kind: Kind::Deployment,
             name: Name::new("default", name.as_str()),
         };
-        self.note(|life| {
-            let edited = life.sim.edit(&key, &mut |value| {
-                value["spec"]["replicas"] = json!(n);
-                Ok(())
-            });
-            edited.map(drop)
+        self.set(&key, "replicas", n);
+    }
+
+    /// Sets a field of an object's spec.
+    fn set(&mut self, key: &Key, field: &str, n: u64) {
+        let edited = self.life.sim.edit(key, &mut |value| {
+            value["spec"][field] = json!(n);
+            Ok(())
         });
+        self.life.figures.ask(edited.map(drop));
+    }
+
+    fn cordon(&mut self, node: &str, is_cordoned: bool) {
+        let answer = self.life.sim.cordon(node, is_cordoned);
+        self.life.figures.ask(answer);
     }
 
     /// Ends all faults, gives all nodes back, and waits until nothing waits any more.
     fn settle(&mut self) -> Going {
-        self.sim.calm();
+        self.life.sim.calm();
         for node in self.nodes.clone() {
-            self.note(|life| life.sim.cordon(&node, false));
+            self.cordon(&node, false);
         }
-        self.until(Span(CALM.0 + Span::from_secs(900).0))
+        self.life.until(Span(CALM.0 + Span::from_secs(900).0))
     }
 
     /// One process goes on until a plan has no eviction: the pods that must move fall, none waits that did not wait, and
@@ -412,8 +372,8 @@ impl Life {
             let n_before = self.evicted.len();
             let mut process = self.process(number);
             loop {
-                self.until(process.at)?;
-                if self.sim.elapsed() >= END {
+                self.life.until(process.at)?;
+                if self.life.sim.elapsed() >= END {
                     return self.blame("it does not end".to_owned());
                 }
                 if !self.act(&mut process)? {
@@ -423,7 +383,8 @@ impl Life {
             if self.evicted.len() == n_before {
                 return self.blame("a plan for a quiet cluster evicts nothing".to_owned());
             }
-            self.until(Span(self.sim.elapsed().0 + Span::from_secs(120).0))?;
+            self.life
+                .until(Span(self.life.sim.elapsed().0 + Span::from_secs(120).0))?;
         }
         let after = self.pods().iter().filter(|pod| pod.node.is_none()).count();
         match after > before {
@@ -434,7 +395,7 @@ impl Life {
 
     /// Makes a plan; returns its number.
     fn plan(&mut self) -> Option<usize> {
-        let moment = crate::moment(&self.sim);
+        let moment = crate::moment(&self.life.sim);
         let mut frame = Frame {
             names: moment.names.clone(),
             profiles: moment.profiles.to_vec(),
@@ -460,7 +421,7 @@ impl Life {
 
     /// A process that begins a plan now.
     fn process(&self, plan: usize) -> Process {
-        let now = self.sim.elapsed();
+        let now = self.life.sim.elapsed();
         let of = Arc::clone(&self.plans[plan].plan);
         Process {
             carrying: Carrying::new(of, self.labels(), PATIENCE),
@@ -472,8 +433,8 @@ impl Life {
     }
 
     /// Lets a process do what it does next. Returns false when its plan has ended.
-    fn act(&mut self, process: &mut Process) -> ControlFlow<Violation, bool> {
-        let now = self.sim.elapsed();
+    fn act(&mut self, process: &mut Process) -> ControlFlow<Vec<Violation>, bool> {
+        let now = self.life.sim.elapsed();
         let own = Span(now.0 - process.begin.0);
         let next = match std::mem::replace(&mut process.next, Act::Look) {
             Act::Look => {
@@ -483,7 +444,7 @@ impl Life {
             Act::Send(request) => {
                 let n_done = process.carrying.n_done();
                 let mut answer = self.evict(process.plan, &request);
-                if self.sim.elapsed() < CALM && self.dice.chance(1, 12) {
+                if self.life.sim.elapsed() < CALM && self.dice.chance(1, 12) {
                     answer = Answer::Lost("no answer in time".into());
                 }
                 self.judge(process, n_done)?;
@@ -508,9 +469,9 @@ impl Life {
         let is_there = pods
             .iter()
             .any(|pod| *pod.meta.uid == *uid && !pod.meta.is_terminating());
-        let answer = self.sim.execute(request);
+        let answer = self.life.sim.execute(request);
         if is_there && answer.object().is_some() {
-            self.figures.choices += 1;
+            self.life.figures.choices += 1;
             self.plans[plan].evicted.insert(uid.to_string());
             self.evicted.insert(uid.to_string());
         }
@@ -536,7 +497,7 @@ impl Life {
     }
 
     fn pods(&self) -> Vec<Arc<Pod>> {
-        let pods = self.sim.server().tables().of::<Pod>().iter();
+        let pods = self.life.sim.server().tables().of::<Pod>().iter();
         pods.cloned().collect()
     }
 
@@ -547,7 +508,7 @@ impl Life {
     }
 
     fn labels(&self) -> NodeLabels {
-        let nodes = self.sim.server().tables().of::<Node>().iter();
+        let nodes = self.life.sim.server().tables().of::<Node>().iter();
         let labels = |node: &Arc<Node>| {
             let labels = node.meta.labels.iter();
             let labels: BTreeMap<String, String> = labels
@@ -558,44 +519,13 @@ impl Life {
         nodes.map(labels).collect()
     }
 
-    /// Runs until this long after the start.
-    fn until(&mut self, end: Span) -> Going {
-        let mut found = None;
-        let figures = &mut self.figures;
-        let ended = self.sim.run_until(end, &mut |sim| {
-            figures.instants += 1;
-            found = sim.violations().into_iter().next();
-            match found {
-                Some(_) => ControlFlow::Break(()),
-                None => ControlFlow::Continue(()),
-            }
-        });
-        match (ended, found) {
-            (_, Some(violation)) => Going::Break(violation),
-            (Err(stuck), None) => self.blame(stuck.to_string()),
-            (Ok(_), None) => Going::Continue(()),
-        }
-    }
-
-    /// Does something that users do; a refusal is counted.
-    fn note(&mut self, act: impl FnOnce(&mut Self) -> Result<(), strew_apiserver::ApiError>) {
-        self.figures.asked += 1;
-        if let Err(strew_apiserver::ApiError::Invalid(sentence)) = act(self) {
-            *self
-                .figures
-                .refused
-                .entry(sentence.to_string())
-                .or_default() += 1;
-        }
-    }
-
     fn blame(&self, text: String) -> Going {
-        Going::Break(Violation {
+        Going::Break(vec![Violation {
             rule: Rule::Rebalance,
-            after: self.sim.elapsed(),
+            after: self.life.sim.elapsed(),
             actor: "rebalance".to_owned(),
             text,
-        })
+        }])
     }
 }
 

@@ -24,7 +24,7 @@ pub mod zones;
 
 pub use churn::generate_churn;
 pub use generate::generate;
-pub use play::{Figures, Parts, Verdict, caught, play};
+pub use play::{Figures, Going, Life, Parts, Verdict, caught, play};
 pub use shrink::shrink;
 pub use spreads::{generate_registrations, generate_spreads};
 pub use story::{

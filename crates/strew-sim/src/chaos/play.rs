@@ -140,7 +140,7 @@ impl Figures {
 
     /// Counts an object of the world, or an action. Refusals other than of invalid objects are no matter: users make
     /// mistakes.
-    pub(super) fn ask(&mut self, answer: Result<(), ApiError>) {
+    pub fn ask(&mut self, answer: Result<(), ApiError>) {
         self.asked += 1;
         if let Err(ApiError::Invalid(sentence)) = answer {
             *self.refused.entry(sentence.to_string()).or_default() += 1;
@@ -208,17 +208,19 @@ fn play_on(story: &Story, parts: &Parts) -> Verdict {
 }
 
 /// A run in progress.
-pub(super) struct Life {
-    pub(super) sim: Simulation,
-    pub(super) figures: Figures,
+pub struct Life {
+    /// The cluster.
+    pub sim: Simulation,
+    /// The counts so far.
+    pub figures: Figures,
 }
 
 /// Breaks with the violations.
-pub(super) type Going = ControlFlow<Vec<Violation>>;
+pub type Going = ControlFlow<Vec<Violation>>;
 
 impl Life {
     /// Begins a run with these objects, with a witness.
-    pub(super) fn begin(
+    pub fn begin(
         (seed, limits): (u64, MachineLimits),
         manifests: Vec<Value>,
         elects: bool,
@@ -246,7 +248,7 @@ impl Life {
     }
 
     /// Ends the run.
-    pub(super) fn end(mut self, ended: Going) -> Verdict {
+    pub fn end(mut self, ended: Going) -> Verdict {
         if let Some(witness) = self.sim.witness() {
             self.figures.judged = witness.n_judged;
             self.figures.binds = witness.n_bound;
@@ -254,7 +256,7 @@ impl Life {
             self.figures.placed = witness.n_placed;
             self.figures.decisions = witness.n_decisions;
         }
-        self.figures.choices = self.sim.choices_judged();
+        self.figures.choices += self.sim.choices_judged();
         self.figures.steps = self.sim.n_steps();
         self.figures.webhook_hits = self.sim.webhook_hits();
         for (kind, n) in self.sim.zone_hits() {
@@ -334,7 +336,8 @@ impl Life {
         }
     }
 
-    pub(super) fn until(&mut self, end: Span) -> Going {
+    /// Runs until this long after the start, or until a violation.
+    pub fn until(&mut self, end: Span) -> Going {
         let mut found = Vec::new();
         let figures = &mut self.figures;
         let ended = self.sim.run_until(end, &mut |sim| {
