@@ -25,11 +25,11 @@ use self::rollout::{Counted, Wanted, to_delete, to_update};
 use crate::controller::{Change, Context, Controller};
 use crate::pod_control::{create_pod, delete_pod, is_controlled_by, slow_start, tell_created};
 use crate::queue::Queue;
-use crate::sets::revisions::{self, History, RevisionOwner, must_wait};
+use crate::sets::revisions::{self, History, RevisionOwner};
 use crate::sets::unseen::Unseen;
 use crate::sets::{
-    HASH_LABEL, REVISION_LABEL, claim_pods, controller_of, current_of, min_ready, observe_pod,
-    owner_of, pod_of, to_sync, write_status,
+    HASH_LABEL, REVISION_LABEL, claim, controller_of, current_of, min_ready, observe_pod, owner_of,
+    pod_of, to_sync, write_status,
 };
 use crate::workers;
 
@@ -53,12 +53,7 @@ impl CloneSetController {
         let Some(selection) = set.spec.selector.as_ref().and_then(Selection::of) else {
             return Ok(());
         };
-        let claimed = claim_pods(&**set, &selection, |_| true, cx.cache, cx.api)?;
-        if !claimed.is_empty() {
-            for pod in &claimed {
-                self.unseen.wrote(name, pod, cx.now);
-            }
-            must_wait(&mut self.unseen, name, cx);
+        if claim(&**set, &selection, |_| true, &mut self.unseen, cx)? {
             return Ok(());
         }
         let owner = RevisionOwner {

@@ -29,9 +29,9 @@ use steps::Sync;
 use crate::api::Event;
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
-use crate::sets::revisions::{self, History, RevisionOwner, must_wait};
+use crate::sets::revisions::{self, History, RevisionOwner};
 use crate::sets::unseen::Unseen;
-use crate::sets::{REVISION_LABEL, claim_pods, controller_of, min_ready, to_sync, write_status};
+use crate::sets::{REVISION_LABEL, claim, controller_of, min_ready, to_sync, write_status};
 
 /// The source of its events.
 const SOURCE: &str = "daemonset-controller";
@@ -128,12 +128,9 @@ impl DaemonSetController {
         if is_known && !self.claims.contains(name) {
             return Ok(false);
         }
-        let claimed = claim_pods(&**set, selection, |_| true, cx.cache, cx.api)?;
+        let has_claimed = claim(&**set, selection, |_| true, &mut self.unseen, cx)?;
         self.claims.remove(name);
-        for pod in &claimed {
-            self.unseen.wrote(name, pod, cx.now);
-        }
-        Ok(!claimed.is_empty() && must_wait(&mut self.unseen, name, cx))
+        Ok(has_claimed)
     }
 
     fn observe_node(&mut self, old: Option<&Node>, new: Option<&Node>, queue: &mut Queue) {

@@ -153,44 +153,47 @@ pub(crate) fn min_ready(seconds: Option<i32>) -> Span {
     Span::from_secs(u64::try_from(seconds.unwrap_or(0)).unwrap_or(0))
 }
 
-/// Releases the owner's pods that it no longer selects, and adopts orphans that it selects.
-/// Source: spec/controllers §0, "Claiming".
+/// Releases the set's pods that it no longer selects, and adopts orphans that it selects. Returns true if there were any:
+/// then the watch shows them again, which queues the set. Source: spec/controllers §0, "Claiming".
 ///
 /// # Errors
-/// The API server's refusal. A pod or owner that has changed or gone meanwhile is skipped.
-pub(crate) fn claim_pods<T: Stored>(
-    owner: &T,
+/// The API server's refusal. A pod or set that has changed or gone meanwhile is skipped.
+pub(crate) fn claim<T: Stored>(
+    set: &T,
     selection: &Selection,
     is_member: impl Fn(&Pod) -> bool,
-    cache: &Tables,
-    api: &mut dyn Api,
-) -> Result<Vec<Object>, ApiError> {
-    let meta = owner.meta();
+    unseen: &mut Unseen,
+    cx: &mut Context<'_>,
+) -> Result<bool, ApiError> {
+    let meta = set.meta();
     if meta.is_terminating() {
-        return Ok(Vec::new());
+        return Ok(false);
     }
     let is_mine = |pod: &Pod| selection.matches(&pod.meta.labels) && is_member(pod);
     let mut changed = Vec::new();
-    let owned = cache.pods_of(&meta.uid).into_iter().flat_map(|o| o.iter());
-    for pod in owned.filter(|pod| !is_mine(pod)) {
+    let owned = cx.cache.pods_of(&meta.uid).into_iter();
+    for pod in owned.flat_map(|o| o.iter()).filter(|pod| !is_mine(pod)) {
         let mut pod = Pod::clone(pod);
         let others = pod.meta.owners.iter().filter(|o| o.uid != meta.uid);
         pod.meta.owners = others.cloned().collect();
-        changed.extend(tolerate_gone(api.update(pod.into()))?);
+        changed.extend(tolerate_gone(cx.api.update(pod.into()))?);
     }
-    let orphans = cache.orphans(&meta.name.namespace);
+    let orphans = cx.cache.orphans(&meta.name.namespace);
     let adoptable = orphans.filter(|pod| is_mine(pod) && !pod.meta.is_terminating());
     for pod in adoptable {
-        if !still_wants(owner, api) {
+        if !still_wants(set, cx.api) {
             break;
         }
         let mut pod = Pod::clone(pod);
         let mut owners = pod.meta.owners.to_vec();
-        owners.push(owner_of(owner));
+        owners.push(owner_of(set));
         pod.meta.owners = owners.into();
-        changed.extend(tolerate_gone(api.update(pod.into()))?);
+        changed.extend(tolerate_gone(cx.api.update(pod.into()))?);
     }
-    Ok(changed)
+    for pod in &changed {
+        unseen.wrote(&meta.name, pod, cx.now);
+    }
+    Ok(!changed.is_empty() && must_wait(unseen, &meta.name, cx))
 }
 
 /// Reads the store: true if the owner still exists with its uid, and is not being deleted.

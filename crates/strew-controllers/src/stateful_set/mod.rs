@@ -27,10 +27,10 @@ use steps::Sync;
 
 use crate::controller::{Change, Context, Controller};
 use crate::queue::Queue;
-use crate::sets::revisions::{self, History, RevisionOwner, must_wait};
+use crate::sets::revisions::{self, History, RevisionOwner};
 use crate::sets::unseen::Unseen;
 use crate::sets::{
-    HASH_LABEL, REVISION_LABEL, claim_pods, controller_of, current_of, observe_pod, to_sync,
+    HASH_LABEL, REVISION_LABEL, claim, controller_of, current_of, observe_pod, to_sync,
     write_status,
 };
 
@@ -66,13 +66,7 @@ impl StatefulSetController {
             return Ok(());
         };
         let is_member = |pod: &Pod| identity::ordinal_of(&name.name, &pod.meta.name.name).is_some();
-        let claimed = claim_pods(&**set, &selection, is_member, cx.cache, cx.api)?;
-        if !claimed.is_empty() {
-            for pod in &claimed {
-                self.unseen.wrote(name, pod, cx.now);
-            }
-            // The watch shows the pods again, which queues the set.
-            must_wait(&mut self.unseen, name, cx);
+        if claim(&**set, &selection, is_member, &mut self.unseen, cx)? {
             return Ok(());
         }
         let owner = RevisionOwner {
