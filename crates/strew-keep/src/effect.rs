@@ -1,25 +1,9 @@
 //! The effects of the machine.
 
-use std::sync::Arc;
-
-use strew_model::{Holds, Marks, Symbol};
+use strew_model::{Holds, Marks};
+pub use strew_scheduler::machine::{EffectId, PodName};
 
 use crate::facts::{Leaves, SetKey};
-
-/// The id of an effect, for its outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EffectId(pub u64);
-
-/// A pod as effects name it. The uid is the precondition of each effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodName {
-    /// Its uid.
-    pub uid: Arc<str>,
-    /// Its namespace.
-    pub namespace: Symbol,
-    /// Its name.
-    pub name: Arc<str>,
-}
 
 /// An effect. It may be carried out twice.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,23 +2,13 @@
 
 use std::sync::Arc;
 
-use strew_model::{Holds, Marks, Symbol};
+use strew_model::{Holds, Marks};
+pub use strew_scheduler::machine::PodName;
 
 pub use crate::admission::EffectId;
 use crate::facts::spec::{PatchId, WsKey};
 use crate::facts::status::Status;
 use crate::marker::Marker;
-
-/// A pod as effects name it. The uid is the precondition of each effect.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodName {
-    /// Its uid.
-    pub uid: Arc<str>,
-    /// Its namespace.
-    pub namespace: Symbol,
-    /// Its name.
-    pub name: Arc<str>,
-}
 
 /// An effect. It may be carried out twice.
 #[derive(Debug, Clone)]
@@ -137,12 +127,6 @@ impl EventKind {
 }
 
 // === the symbols in it ===
-
-impl Holds for PodName {
-    fn mark(&self, marks: &mut Marks) {
-        self.namespace.mark(marks);
-    }
-}
 
 impl Holds for Effect {
     fn mark(&self, marks: &mut Marks) {
