@@ -3,19 +3,16 @@
 //! Reading order: [`flags`] (checks), [`objects`] (objects of every part), [`pods`] (what
 //! clusters want of pods), [`rights`] (its
 //! permissions), [`network`] (its peers), [`scheduler`], [`definitions`] (who owns CustomResourceDefinitions),
-//! [`elsewhere`] (another installation), [`workloadspread`], [`placement`], [`keep`], [`audit`],
-//! [`rebalance`].
+//! [`elsewhere`] (another installation), [`workloadspread`], [`alone`] (other controllers), [`placement`].
 
-mod audit;
+mod alone;
 mod definitions;
 pub(crate) mod elsewhere;
 pub(crate) mod flags;
-mod keep;
 mod network;
 mod objects;
 mod placement;
 mod pods;
-mod rebalance;
 mod rights;
 mod scheduler;
 mod workloadspread;
@@ -69,11 +66,11 @@ enum Part {
     /// Placements of Open Cluster Management, in place of its own placement controller
     Placement(placement::PlacementPart),
     /// Deletion costs, so that labelled workloads stay spread when they are scaled down
-    Keep(keep::KeepPart),
+    Keep(alone::ControllerPart),
     /// Audits of the cluster on a timer, as metrics: what the loss, the shift and the drain of each zone would do
-    Audit(audit::AuditPart),
+    Audit(alone::ControllerPart),
     /// Evictions, one at a time, that make labelled workloads even again
-    Rebalance(rebalance::RebalancePart),
+    Rebalance(alone::ControllerPart),
 }
 
 impl Part {
@@ -82,9 +79,7 @@ impl Part {
             Self::Scheduler(part) => &part.access,
             Self::Workloadspread(part) => part.definitions.access(),
             Self::Placement(part) => part.definitions.access(),
-            Self::Keep(part) => &part.access,
-            Self::Audit(part) => &part.access,
-            Self::Rebalance(part) => &part.access,
+            Self::Keep(part) | Self::Audit(part) | Self::Rebalance(part) => &part.access,
         }
     }
 
@@ -93,22 +88,21 @@ impl Part {
             Self::Scheduler(part) => &part.common,
             Self::Workloadspread(part) => &part.common,
             Self::Placement(part) => &part.common,
-            Self::Keep(part) => &part.common,
-            Self::Audit(part) => &part.common,
-            Self::Rebalance(part) => &part.common,
+            Self::Keep(part) | Self::Audit(part) | Self::Rebalance(part) => &part.common,
         }
     }
 
     /// All objects; `None`: there is an error, which was reported.
     fn manifests(&self, context: &Context) -> Result<Option<Vec<Manifest>>, Failure> {
-        match self {
-            Self::Scheduler(part) => part.manifests(context),
-            Self::Workloadspread(part) => part.manifests(context).map(Some),
-            Self::Placement(part) => part.manifests(context).map(Some),
-            Self::Keep(part) => part.manifests().map(Some),
-            Self::Audit(part) => part.manifests().map(Some),
-            Self::Rebalance(part) => part.manifests().map(Some),
-        }
+        let manifests = match self {
+            Self::Scheduler(part) => return part.manifests(context),
+            Self::Workloadspread(part) => part.manifests(context),
+            Self::Placement(part) => part.manifests(context),
+            Self::Keep(part) => alone::KEEP.manifests(&part.common, Vec::new()),
+            Self::Audit(part) => alone::AUDIT.manifests(&part.common, Vec::new()),
+            Self::Rebalance(part) => alone::REBALANCE.manifests(&part.common, Vec::new()),
+        };
+        manifests.map(Some)
     }
 
     /// Its subcommand.
@@ -128,10 +122,10 @@ impl Part {
         match self {
             Self::Scheduler(part) => part.rights(),
             Self::Workloadspread(part) => part.rights(),
-            Self::Placement(part) => part.rights(),
-            Self::Keep(part) => part.rights(),
-            Self::Audit(part) => part.rights(),
-            Self::Rebalance(part) => part.rights(),
+            Self::Placement(part) => alone::PLACEMENT.rights(&part.common),
+            Self::Keep(part) => alone::KEEP.rights(&part.common),
+            Self::Audit(part) => alone::AUDIT.rights(&part.common),
+            Self::Rebalance(part) => alone::REBALANCE.rights(&part.common),
         }
     }
 }

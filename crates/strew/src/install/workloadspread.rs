@@ -36,7 +36,7 @@ const WEBHOOK_PORT: u16 = 9443;
 const WEBHOOK_PAGES: u16 = 10262;
 
 /// The controller's port.
-const CONTROLLER_PAGES: u16 = 10261;
+pub(super) const CONTROLLER_PAGES: u16 = 10261;
 
 /// The mount path of the client authority, and its file.
 const MOUNTED: &str = "/etc/strew";
@@ -311,7 +311,11 @@ impl WorkloadSpreadPart {
 ///
 /// # Errors
 /// No image is given.
-fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Result<Container<'a>, Failure> {
+pub(super) fn controller<'a>(
+    common: &'a Common,
+    name: Name,
+    lease: &str,
+) -> Result<Container<'a>, Failure> {
     Ok(Container {
         name: "controller",
         image: common.image()?,
@@ -322,29 +326,6 @@ fn controller<'a>(common: &'a Common, name: Name, lease: &str) -> Result<Contain
         ],
         port: CONTROLLER_PAGES,
     })
-}
-
-/// The manifests of a controller that is installed alone: account, process, budget, and who reaches its pages.
-///
-/// # Errors
-/// No image is given, or a flag about its pods is wrong.
-pub(super) fn controller_alone(
-    common: &Common,
-    part: &Part<'_>,
-    name: Name,
-    about: &'static str,
-) -> Result<Vec<Manifest>, Failure> {
-    let account = controller_account(part, name).objects();
-    let mut manifests: Vec<Manifest> = account.into_iter().map(Manifest::from).collect();
-    let container = controller(common, name, part.name)?;
-    let pod = json!({"containers": [container.value()]});
-    manifests.extend(part.quota(common).map(Manifest::from));
-    let deployment = part.deployment(common, &pod, None)?;
-    manifests.push(Manifest::with_comment(about, deployment));
-    manifests.push(part.budget().into());
-    let doors = [Door::of_pages(CONTROLLER_PAGES, &common.metrics_namespace)];
-    manifests.push(part.network_policy(&doors).into());
-    Ok(manifests)
 }
 
 /// The service account of a controller; its lease has the name of the part.
