@@ -34,7 +34,9 @@ function breaches(data: Data, run: Run, severe: Finding[], go: (target: Target) 
   if (severe.some((one) => one.severity === "error" && one.code === "expectation")) return found;
   run.report.steps.forEach((step, s) => {
     if (step.verdict !== "broken") return;
-    for (const why of step.why ?? []) found.push(entry("error", `${step.name ?? `step ${s + 1}`}: ${why}`, [], () => go({ frame: run.end(s) }), names(run)));
+    const told = severe.filter((one) => one.severity === "error" && step.name && one.message.startsWith(`${step.name}: `));
+    const isTold = (why: string) => told.some((one) => says(one.message.slice(step.name!.length + 2), why));
+    for (const why of (step.why ?? []).filter((why) => !isTold(why))) found.push(entry("error", `${step.name ?? `step ${s + 1}`}: ${why}`, [], () => go({ frame: run.end(s) }), names(run)));
   });
   for (const one of run.report.always) {
     if (isBroken(one)) found.push(entry("error", `${one.text}: ${one.why ?? ""}`, [], () => go({ frame: run.at(one.at ?? run.report.ended) }), names(run)));
@@ -43,6 +45,11 @@ function breaches(data: Data, run: Run, severe: Finding[], go: (target: Target) 
     if (verdict.red && !verdict.broken.length) found.push(entry("error", `variant ${verdict.variant}: ${verdict.result}`, [], undefined, []));
   }
   return found;
+}
+
+/** True if a finding says what a claim failed by: `why` is that sentence, behind the claim and a colon. */
+function says(message: string, why: string): boolean {
+  return why.split(": ").some((_, n, all) => message.startsWith(all.slice(n).join(": ")));
 }
 
 function item(one: Finding, run: Run, go: (target: Target) => void): HTMLElement {

@@ -53,6 +53,21 @@ spec:
   - {at: 15m, expect: [{cel: "true"}]}
 `;
 
+const uneven = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 6
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers: [{name: web, image: web}]
+      topologySpreadConstraints:
+      - {maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {matchLabels: {app: web}}}
+`;
+
 const CASES = "crates/strew/tests/cases";
 
 /** Name of the page: command, standard input, exit code. */
@@ -60,6 +75,7 @@ const RUNS = {
   shop: ["simulate examples/shop.yaml --nodes 12 --zones 3 --seed 0", "", 0],
   tight: ["simulate examples/tight.yaml --seeds 3", "", 1],
   rollout: ["simulate examples/scenarios/rollout.yaml --seeds 2", "", 0],
+  uneven: ["simulate - --nodes 9 --zones 3 --seed 1", uneven, 1],
   unnamed: ["simulate - --seed 1", unnamed, 0],
   hostile: ["simulate -", hostile, 1],
   large: ["simulate examples/shop.yaml --nodes 5001 --zones 3 --seed 0 --until rollout", "", 0],
@@ -234,6 +250,15 @@ test("a red page opens at its first breach, before the next step, and says what 
   }
   // Fewer domains than minDomains: the minimum counts as 0.
   assert.match(await workload(page, "cache").innerText(), /counts as 0 with 2 domains, a domain may have 1 at most/);
+  await close();
+});
+
+test("what a claim failed by and a finding says is said once, with what would help", async () => {
+  const { page, close } = await open("uneven");
+  const found = page.getByRole("region", { name: "What is wrong" }).locator(".finding");
+  const texts = await found.allInnerTexts();
+  assert.equal(texts.length, reports.uneven.findings.filter((one) => one.severity !== "note").length);
+  assert.match(texts[0], /^✗\s*rollout: deployment\/web ends at skew 2 over maxSkew 1 .*\s*help: matchLabelKeys/);
   await close();
 });
 
