@@ -24,7 +24,7 @@ struct Call {
 enum Of {
     /// Each program. All that it says is what this machine's program says.
     Each,
-    /// Each program. The rest of what it says is the system's.
+    /// Each program. The rest of what it says is the system's, or follows from its features.
     EachAlone,
     /// The program with these features.
     Features(Features),
@@ -59,7 +59,8 @@ const CALLS: &[Call] = calls! {
     Of::Each, 0, "Any one of these changes would place it": "explain" "deployment/web" "examples/tight.yaml";
     Of::Each, 0, "DEGRADED": "audit" "examples/shop.yaml";
     Of::Each, 0, "rollout-uneven": "lint" "--rules";
-    Of::Each, 0, "Register-ArgumentCompleter": "completion" "powershell";
+    // The rest are the names of its commands.
+    Of::EachAlone, 0, "Register-ArgumentCompleter": "completion" "powershell";
     Of::Each, 0, "kube-scheduler v1.36.3": "version";
     Of::Each, 2, "unexpected argument": "simulate" "--nods" "3";
     // Folders: the order of files, and their names.
