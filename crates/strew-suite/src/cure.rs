@@ -191,7 +191,7 @@ fn play(
         keep: Keep::default(),
         ..options.clone()
     };
-    // Later steps do not change what is told of this one.
+    // No later step changes a remark about this one.
     options.play.until = options.play.until.or(last);
     let staged = suite::stage_edited(&options, inputs.to_vec(), Some(edit))?;
     let suites = staged.suites.into_iter().map(|staged| staged.suite);
