@@ -93,29 +93,8 @@ impl FakeApiServer {
     }
 
     /// Stores an object, and sends it to the watches of its collection.
-    pub(crate) fn set(&self, collection: &str, mut object: Value) {
-        let mut state = self.state();
-        state.version += 1;
-        let version = state.version.to_string();
-        object["metadata"]["resourceVersion"] = version.into();
-        let same = |other: &Value| {
-            ["name", "namespace"]
-                .iter()
-                .all(|key| other["metadata"][key] == object["metadata"][key])
-        };
-        let all = state.objects.entry(collection.to_owned()).or_default();
-        let before = all.iter().position(same);
-        let event = match before {
-            Some(place) => {
-                all[place] = object.clone();
-                "MODIFIED"
-            }
-            None => {
-                all.push(object.clone());
-                "ADDED"
-            }
-        };
-        state.tell(collection, event, &object);
+    pub(crate) fn set(&self, collection: &str, object: Value) {
+        drop(self.state().set(collection, object));
     }
 
     /// What is asked below this path fails.
@@ -274,18 +253,14 @@ impl FakeApiServer {
         if let Some(namespace) = namespace {
             body["metadata"]["namespace"] = namespace.into();
         }
-        let same = |other: &Value| {
-            ["name", "namespace"]
-                .iter()
-                .all(|key| other["metadata"][key] == body["metadata"][key])
-        };
-        if self.objects(&collection).iter().any(same) {
+        let mut state = self.state();
+        if state.place(&collection, &body).is_some() {
             return status(409, "already exists");
         }
-        let uid = format!("made-{}", self.state().version);
+        let uid = format!("made-{}", state.version);
         let mut object = body;
         object["metadata"]["uid"] = uid.into();
-        self.answer_set(&collection, object)
+        answered(200, &state.set(&collection, object))
     }
 
     /// Another object in the place of one; `None`: it is invalid.
@@ -293,8 +268,10 @@ impl FakeApiServer {
         let Some((collection, (_, Some(name)))) = collection_of(path) else {
             return status(404, "not found");
         };
-        let all = self.objects(&collection);
-        let Some(before) = all.iter().find(|object| object["metadata"]["name"] == name) else {
+        // Nobody else writes in between.
+        let mut state = self.state();
+        let mut all = state.objects.get(&collection).into_iter().flatten();
+        let Some(before) = all.find(|object| object["metadata"]["name"] == name) else {
             return status(404, "not found");
         };
         let Some(after) = with(before) else {
@@ -302,17 +279,9 @@ impl FakeApiServer {
         };
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
         match version(&after) == version(before) {
-            true => self.answer_set(&collection, after),
+            true => answered(200, &state.set(&collection, after)),
             false => status(409, "the object has been modified"),
         }
-    }
-
-    fn answer_set(&self, collection: &str, object: Value) -> Response<Answer> {
-        let name = object["metadata"]["name"].clone();
-        self.set(collection, object);
-        let all = self.objects(collection);
-        let stored = all.iter().find(|object| object["metadata"]["name"] == name);
-        answered(200, stored.expect("it was stored"))
     }
 
     /// The objects of a collection.
@@ -364,6 +333,35 @@ impl FakeApiServer {
 }
 
 impl State {
+    /// The place of the object with the namespace and name of this one.
+    fn place(&self, collection: &str, object: &Value) -> Option<usize> {
+        let mut all = self.objects.get(collection)?.iter();
+        all.position(|other| {
+            let same = |key: &&str| other["metadata"][*key] == object["metadata"][*key];
+            ["name", "namespace"].iter().all(|key| same(&key))
+        })
+    }
+
+    /// Stores an object, and sends it to the watches of its collection. Returns it with its version.
+    fn set(&mut self, collection: &str, mut object: Value) -> Value {
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        let place = self.place(collection, &object);
+        let all = self.objects.entry(collection.to_owned()).or_default();
+        let event = match place {
+            Some(place) => {
+                all[place] = object.clone();
+                "MODIFIED"
+            }
+            None => {
+                all.push(object.clone());
+                "ADDED"
+            }
+        };
+        self.tell(collection, event, &object);
+        object
+    }
+
     fn tell(&mut self, collection: &str, event: &str, object: &Value) {
         let line = format!("{}\n", json!({"type": event, "object": object}));
         for watch in self.watches.get(collection).into_iter().flatten() {
@@ -438,4 +436,26 @@ fn answered(code: u16, body: &Value) -> Response<Answer> {
         .status(code)
         .body(body)
         .expect("a response")
+}
+
+#[test]
+fn patches_at_the_same_time_all_hold() {
+    const CONFIG_MAPS: &str = "/api/v1/configmaps";
+    let world = FakeApiServer::default();
+    let config_map = json!({"metadata": {"name": "one", "namespace": "shop"}});
+    world.set(CONFIG_MAPS, config_map);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let world = &world;
+            scope.spawn(move || {
+                for n in 0..200 {
+                    let patch = json!({"data": {format!("{thread}-{n}"): "set"}});
+                    let path = "/api/v1/namespaces/shop/configmaps/one";
+                    world.replace(path, |object| Some(merge_patch(object, &patch)));
+                }
+            });
+        }
+    });
+    let data = &world.objects(CONFIG_MAPS)[0]["data"];
+    assert_eq!(data.as_object().map(serde_json::Map::len), Some(400));
 }
