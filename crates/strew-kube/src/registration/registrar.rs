@@ -91,7 +91,6 @@ impl Registrar {
 
     /// Runs until `end`; then until another replica is ready or the webhook is removed, within a time limit.
     pub async fn run(mut self, end: CancellationToken) {
-        // A request is not cancelled: the API server might still carry it out later.
         while !end.is_cancelled() {
             self.work(&end).await;
         }
@@ -103,7 +102,8 @@ impl Registrar {
         }
     }
 
-    /// Carries out the next task. Returns false if there is none left.
+    /// Carries out the next task. Returns false if there is none left. `end` cancels no request: the API server might
+    /// still carry it out later.
     async fn work(&mut self, end: &CancellationToken) -> bool {
         self.machine
             .serve(*self.ready.borrow(), &self.bundle.borrow());
@@ -114,14 +114,14 @@ impl Registrar {
         let task = self.machine.next(at);
         self.cut_off.set(self.machine.is_cut_off());
         match task {
-            Task::Review(bundle) => {
-                let answer = self.own.ask(&bundle).await;
-                self.machine.reviewed(self.clock.now(), answer);
-            }
-            Task::Ask(way, bundle) => {
-                let answer = way::ask(&way, &bundle).await;
-                self.machine.asked(self.clock.now(), answer);
-            }
+            Task::Review(bundle) => tokio::select! {
+                answer = self.own.ask(&bundle) => self.machine.reviewed(self.clock.now(), answer),
+                () = end.cancelled() => {}
+            },
+            Task::Ask(way, bundle) => tokio::select! {
+                answer = way::ask(&way, &bundle) => self.machine.asked(self.clock.now(), answer),
+                () = end.cancelled() => {}
+            },
             Task::Send(request) => self.send(request).await,
             Task::Wait(until) => self.wait(until, end).await,
             Task::Done => return false,

@@ -91,6 +91,8 @@ pub struct Registrar {
     sent: Option<Sent>,
     /// True while its own review is answered, and the way is not asked yet.
     is_answered: bool,
+    /// True once it has announced that it is ready, or may have.
+    may_be_announced: bool,
     is_cut_off: bool,
     lease_failures: Failures,
     configuration_failures: Failures,
@@ -119,6 +121,7 @@ impl Registrar {
             },
             sent: None,
             is_answered: false,
+            may_be_announced: false,
             is_cut_off: false,
             lease_failures: Failures::default(),
             configuration_failures: Failures::default(),
@@ -150,9 +153,10 @@ impl Registrar {
         view.seen = None;
         view.not_before = Instant(0);
         view.register_not_before = Instant(0);
-        if std::mem::take(&mut view.has_left) {
-            // The last announcement may be old. The answer to a further withdrawal shows the replicas that are ready
-            // now.
+        view.has_left = false;
+        if self.may_be_announced {
+            // The last announcement may be old, or its answer is lost. The answer to a withdrawal shows the replicas
+            // that are ready now.
             view.present = Some(now);
         }
     }
@@ -176,6 +180,7 @@ impl Registrar {
         }
         self.is_cut_off = is_cut_off;
         if std::mem::take(&mut self.is_answered)
+            && !self.view.is_ending
             && let Some(way) = &self.way
         {
             return Task::Ask(way.clone(), Arc::clone(&self.bundle));
@@ -271,11 +276,11 @@ impl Registrar {
                     return Some(requests::create(&self.namespace, &patch));
                 }
                 Ok(lease) => self.renewed(now, lease),
-                Err(answer) => self.not_told(now, "tell other replicas", answer),
+                Err(answer) => self.not_announced(now, answer),
             },
             Sent::Creation => match answer.object() {
                 Some(lease) => self.renewed(now, lease),
-                None => self.not_told(now, "tell other replicas", answer),
+                None => self.not_announced(now, answer),
             },
             Sent::Withdrawal => match found(answer) {
                 Ok(lease) => self.withdrawn(now, lease),
@@ -300,7 +305,15 @@ impl Registrar {
     fn renewed(&mut self, now: Instant, lease: &Value) {
         self.replicas.take_in(now, lease);
         self.view.present = Some(now);
+        self.may_be_announced = true;
         self.lease_failures.end();
+    }
+
+    fn not_announced(&mut self, now: Instant, answer: &Answer) {
+        // It may have been carried out.
+        self.may_be_announced |=
+            matches!(answer, Answer::Lost(_) | Answer::Status { code: 500.., .. });
+        self.not_told(now, "tell other replicas", answer);
     }
 
     fn withdrawn(&mut self, now: Instant, lease: &Value) {

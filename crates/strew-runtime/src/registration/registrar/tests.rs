@@ -147,6 +147,53 @@ fn a_replica_registers_itself_and_the_last_one_takes_it_out() {
     assert_eq!(world.settle(&mut second), None);
 }
 
+/// The annotation of a replica that ends keeps the webhook registered while nobody answers.
+#[test]
+fn an_announcement_whose_answer_is_lost_is_withdrawn_at_the_end() {
+    let mut world = FakeServer::new();
+    let mut first = replica("first");
+    world.settle(&mut first);
+    let mut second = replica("second");
+    loop {
+        let at = Moment {
+            now: world.now,
+            wall: world.now,
+        };
+        match second.next(at) {
+            Task::Review(_) => second.reviewed(world.now, Ok(())),
+            Task::Ask(..) => second.asked(world.now, Ok(())),
+            Task::Send(request) => {
+                world.execute(&request);
+                drop(second.answered(world.now, &Answer::Lost("no answer".into())));
+                break;
+            }
+            task => panic!("{task:?}"),
+        }
+    }
+    assert_eq!(world.n_ready(), 2);
+    second.end(world.now);
+    world.settle(&mut second);
+    assert_eq!((world.is_registered(), world.n_ready()), (true, 1));
+    first.end(world.now);
+    world.settle(&mut first);
+    assert_eq!((world.is_registered(), world.n_ready()), (false, 0));
+}
+
+#[test]
+fn an_end_between_a_review_and_the_question_by_the_way_does_not_wait_for_that() {
+    let mut world = FakeServer::new();
+    let mut replica = replica("a");
+    world.settle(&mut replica);
+    replica.reviewed(world.now, Ok(()));
+    replica.end(world.now);
+    let at = Moment {
+        now: world.now,
+        wall: world.now,
+    };
+    let task = replica.next(at);
+    assert!(matches!(task, Task::Send(_)), "{task:?}");
+}
+
 #[test]
 fn without_a_certificate_nothing_is_registered() {
     let mut world = FakeServer::new();
