@@ -8,12 +8,15 @@ use crate::facts::{Leaves, SetKey};
 /// An effect. It may be carried out twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Effect {
-    /// Patch the deletion cost of a pod, and with it the annotation [`OWN_COST`](crate::OWN_COST).
+    /// Patch the deletion cost of a pod, and with it the annotation [`OWN_COST`](crate::OWN_COST). Precondition: it has
+    /// this version; another client may have written a cost since.
     SetCost {
         /// The id for its outcome.
         id: EffectId,
         /// The pod.
         pod: PodName,
+        /// The resourceVersion on which the decision is based.
+        version: u64,
         /// The cost; `None`: both annotations are removed.
         cost: Option<i32>,
     },
@@ -24,10 +27,12 @@ pub enum Effect {
 /// The outcome of an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out.
-    Ok,
+    /// It was carried out; the pod has this resourceVersion now.
+    Written(u64),
     /// The pod does not exist.
     Gone,
+    /// The pod has another version.
+    Conflict,
     /// It failed, or its result is unknown.
     Failed,
 }

@@ -72,6 +72,8 @@ pub struct Pod {
     pub cost: Cost,
     /// True if it is a pod of a WorkloadSpread.
     pub is_of_spread: bool,
+    /// Its resourceVersion.
+    pub version: u64,
 }
 
 /// A ReplicaSet.

@@ -43,23 +43,9 @@ struct Known {
     is_terminating: bool,
     is_of_spread: bool,
     cost: Cost,
-    /// The last write, until an event shows it: events may be older.
-    unseen_write: Option<UnseenWrite>,
+    /// The resourceVersion that has this cost.
+    version: u64,
 }
-
-/// A write of a cost that no event has shown yet.
-#[derive(Debug, Clone, Copy)]
-struct UnseenWrite {
-    /// The cost before it.
-    before: Cost,
-    /// When its answer came.
-    at: Instant,
-    /// True if an event after it has shown the cost before it: that event is older, or another process wrote it again.
-    is_doubted: bool,
-}
-
-/// For how long an event that shows the cost before a write counts as older than the write. Watches are seconds late.
-const OLD_EVENTS: Span = Span::from_secs(60);
 
 /// The stage of pods that run and are ready.
 const READY: Stage = Stage {
@@ -221,6 +207,7 @@ impl Keeper {
             stage,
             cost,
             is_of_spread,
+            version,
         } = pod;
         let (uid, namespace) = (Arc::clone(&fact.uid), fact.namespace);
         let of_set = fact.owner.filter(|o| o.kind == OwnerKind::ReplicaSet);
@@ -233,7 +220,7 @@ impl Keeper {
             is_terminating: fact.terminating,
             is_of_spread,
             cost,
-            unseen_write: None,
+            version,
         };
         let place = |cluster: &Cluster| {
             let row = cluster.pod(cluster.find_pod(&uid)?);
@@ -255,23 +242,13 @@ impl Keeper {
 
     fn note_pod(&mut self, uid: Arc<str>, set: SetKey, mut known: Known) {
         let mut is_news = true;
-        let mut look_again = None;
         if let Some(old) = self.pods.get(&uid) {
             if old.stage == known.stage {
                 known.stage_since = old.stage_since;
             }
-            // An event from before the last write shows what was there before it.
-            if let Some(write) = old.unseen_write
-                && write.before == known.cost
-                && known.cost != old.cost
-                && self.now < write.at + OLD_EVENTS
-            {
-                known.cost = old.cost;
-                known.unseen_write = Some(UnseenWrite {
-                    is_doubted: true,
-                    ..write
-                });
-                look_again = Some(write.at + OLD_EVENTS);
+            // An event may be older than the last write.
+            if known.version < old.version {
+                (known.cost, known.version) = (old.cost, old.version);
             }
             is_news = (old.stage, old.cost, old.is_of_spread)
                 != (known.stage, known.cost, known.is_of_spread);
@@ -288,9 +265,6 @@ impl Keeper {
         }
         if is_news {
             self.touch(set);
-        }
-        if let Some(at) = look_again {
-            self.look_again(set, at);
         }
     }
 
@@ -430,28 +404,23 @@ impl Keeper {
         let Some((key, uid, cost)) = self.pending.remove(&id) else {
             return;
         };
-        if let (Outcome::Ok, Some(known)) = (outcome, self.pods.get_mut(&uid))
-            && known.cost != cost
+        if let (Outcome::Written(version), Some(known)) = (outcome, self.pods.get_mut(&uid))
+            && known.version < version
         {
-            known.unseen_write = Some(UnseenWrite {
-                before: known.cost,
-                at: self.now,
-                is_doubted: false,
-            });
-            known.cost = cost;
+            (known.cost, known.version) = (cost, version);
         }
         let Some(set) = self.sets.get_mut(&key) else {
             return;
         };
         set.n_in_flight = set.n_in_flight.saturating_sub(1);
         match outcome {
-            Outcome::Ok => {
+            Outcome::Written(_) => {
                 set.n_failures = 0;
                 self.counters.written += 1;
             }
             Outcome::Gone => {}
-            Outcome::Failed => {
-                self.counters.failed += 1;
+            Outcome::Conflict | Outcome::Failed => {
+                self.counters.failed += u64::from(outcome == Outcome::Failed);
                 let wait = self.limits.backoff.0 << set.n_failures.min(20);
                 set.n_failures += 1;
                 let wait = Span(wait.min(self.limits.backoff_max.0));
@@ -468,7 +437,6 @@ impl Keeper {
     fn decide(&mut self, key: SetKey) {
         self.counters.decided += 1;
         let (pods, nodes) = self.active(key);
-        self.settle_doubts(key, &pods);
         let standing = self.asks(key).then(|| self.constraints_to_keep(&pods));
         let (standing, constraints) = match standing {
             Some(Ok(constraints)) => (Some(CostsDecision::Kept), constraints),
@@ -490,27 +458,6 @@ impl Keeper {
         match standing {
             Some(CostsDecision::Kept) => self.keep(key, &pods, &nodes, &constraints),
             Some(CostsDecision::Left(_)) | None => self.withdraw(key, &pods),
-        }
-    }
-
-    /// Costs that events showed after a write, and that nothing has contradicted for long, are there.
-    fn settle_doubts(&mut self, key: SetKey, pods: &[Arc<str>]) {
-        let mut next: Option<Instant> = None;
-        for uid in pods {
-            let Some(known) = self.pods.get_mut(uid) else {
-                continue;
-            };
-            let Some(write) = known.unseen_write.filter(|write| write.is_doubted) else {
-                continue;
-            };
-            let until = write.at + OLD_EVENTS;
-            match self.now < until {
-                true => next = Some(next.map_or(until, |next| next.min(until))),
-                false => (known.cost, known.unseen_write) = (write.before, None),
-            }
-        }
-        if let Some(at) = next {
-            self.look_again(key, at);
         }
     }
 
@@ -652,7 +599,13 @@ impl Keeper {
             namespace: key.0,
             name: Arc::clone(&known.name),
         };
-        self.effects.push_back(Effect::SetCost { id, pod, cost });
+        let version = known.version;
+        self.effects.push_back(Effect::SetCost {
+            id,
+            pod,
+            version,
+            cost,
+        });
     }
 }
 

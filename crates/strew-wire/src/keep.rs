@@ -17,7 +17,7 @@ use strew_model::{Interner, Resources};
 use strew_workloadspread::MARKER_ANNOTATION;
 
 use crate::facts::{self, controller, labelled, named, namespaced};
-use crate::request::{Answer, Precondition, Request, Resource, Verb};
+use crate::request::{Answer, Precondition, Request, Resource, Verb, version_of};
 
 /// The input for the current state of an object; `None` if decisions do not read its kind.
 ///
@@ -98,6 +98,7 @@ fn pod(wire: &core::Pod, fact: PodFact) -> Pod {
         stage,
         cost: Cost::of(annotation(DELETION_COST), annotation(OWN_COST)),
         is_of_spread: annotation(MARKER_ANNOTATION).is_some(),
+        version: version_of(wire.metadata.resource_version.as_deref()),
     }
 }
 
@@ -131,13 +132,21 @@ fn bare_node(fact: NodeFact) -> NodeFact {
 
 /// The request of an effect with the id for its outcome; `None` for one that needs no request.
 pub fn request(effect: &Effect, names: &Interner) -> Option<(EffectId, Request)> {
-    let Effect::SetCost { id, pod, cost } = effect else {
+    let Effect::SetCost {
+        id,
+        pod,
+        version,
+        cost,
+    } = effect
+    else {
         return None;
     };
+    let version = version.to_string();
     let cost = cost.map(|cost| cost.to_string());
     let body = json!({
         "metadata": {
             "uid": &*pod.uid,
+            "resourceVersion": version,
             "annotations": {DELETION_COST: &cost, OWN_COST: &cost},
         },
     });
@@ -148,17 +157,21 @@ pub fn request(effect: &Effect, names: &Interner) -> Option<(EffectId, Request)>
         name: pod.name.to_string(),
         subresource: "",
         body,
-        precondition: Precondition::uid(&pod.uid),
+        precondition: Precondition {
+            uid: Some(pod.uid.to_string()),
+            resource_version: Some(version),
+        },
     };
     Some((*id, request))
 }
 
 /// The outcome of an answer.
 pub fn outcome(answer: &Answer) -> Outcome {
-    match answer.code() {
-        Some(200..=299) => Outcome::Ok,
-        Some(404) => Outcome::Gone,
-        Some(409 | 422) if answer.is_of_another_uid() => Outcome::Gone,
+    match (answer.code(), answer.version()) {
+        (_, Some(version)) => Outcome::Written(version),
+        (Some(404), _) => Outcome::Gone,
+        (Some(409 | 422), _) if answer.is_of_another_uid() => Outcome::Gone,
+        (Some(409), _) => Outcome::Conflict,
         _ => Outcome::Failed,
     }
 }
@@ -250,6 +263,7 @@ mod tests {
                 namespace: names.intern("shop"),
                 name: "web-1".into(),
             },
+            version: 9,
             cost,
         };
         let [set, unset] = [Some(-1000), None].map(effect);
@@ -259,6 +273,7 @@ mod tests {
                 request.path(),
                 "/api/v1/namespaces/shop/pods/web-1?fieldValidation=Strict"
             );
+            assert_eq!(request.body["metadata"]["resourceVersion"], "9");
             request.body["metadata"]["annotations"].clone()
         };
         assert_eq!(

@@ -17,7 +17,7 @@ use strew_zones::{
 pub use strew_zones::{CLAIM, UNREVIEWED, ZONE_AWARE};
 
 use crate::facts::{Named, PodView, labelled, labels, selector};
-use crate::request::{Answer, Precondition, Request, Resource, Verb};
+use crate::request::{Answer, Precondition, Request, Resource, Verb, version_of};
 use crate::workloadspread::review::{Decision, Operation, Review};
 
 /// `policy/v1` `poddisruptionbudgets`
@@ -129,10 +129,6 @@ fn namespace(namespace: &str, names: &mut Interner) -> Symbol {
     }
 }
 
-fn version_of(text: Option<&str>) -> u64 {
-    text.and_then(|text| text.parse().ok()).unwrap_or(0)
-}
-
 // === claims ===
 
 /// The claim in an annotation; `None` if it cannot be read: then it is overwritten.
@@ -215,10 +211,7 @@ pub fn outcome(request: &Request, answer: &Answer, names: &mut Interner) -> Outc
             }
             _ => Outcome::Failed,
         },
-        (_, Some(object)) => {
-            let version = object.pointer("/metadata/resourceVersion");
-            Outcome::Written(version_of(version.and_then(Value::as_str)))
-        }
+        (_, Some(_)) => Outcome::Written(answer.version().unwrap_or(0)),
         (Some(404), _) => Outcome::Gone,
         (Some(409 | 422), _) if answer.is_of_another_uid() => Outcome::Gone,
         (Some(409), _) => Outcome::Conflict,

@@ -5,16 +5,18 @@ use strew_model::{Labels, Resources, well_known};
 
 use super::*;
 
-/// A Deployment `web` with its ReplicaSet, three zones with two nodes each, and an API server that carries out every
-/// write.
+/// A Deployment `web` with its ReplicaSet, three zones with two nodes each, and an API server.
 struct KeptDeployment {
     keeper: Keeper,
     now: Instant,
     /// Uid, node and cost.
     pods: BTreeMap<String, (usize, Cost)>,
+    /// By uid; 0 without a write.
+    versions: BTreeMap<String, u64>,
     /// Pods of a WorkloadSpread.
     marked: BTreeSet<String>,
     n_writes: usize,
+    n_conflicts: usize,
     left: Vec<Leaves>,
     /// No event tells of what is written.
     is_cut: bool,
@@ -30,8 +32,10 @@ impl KeptDeployment {
             keeper,
             now: Instant::from_secs(1_000),
             pods: BTreeMap::new(),
+            versions: BTreeMap::new(),
             marked: BTreeSet::new(),
             n_writes: 0,
+            n_conflicts: 0,
             left: Vec::new(),
             is_cut: false,
         };
@@ -116,9 +120,20 @@ impl KeptDeployment {
             stage: READY,
             cost,
             is_of_spread: self.marked.contains(uid),
+            version: self.version(uid),
         };
         edit(&mut pod);
         self.tell(Input::PodSet(Box::new(pod)));
+    }
+
+    fn version(&self, uid: &str) -> u64 {
+        self.versions.get(uid).copied().unwrap_or(0)
+    }
+
+    /// Writes a cost.
+    fn set_cost(&mut self, uid: &str, cost: Cost) {
+        self.pods.get_mut(uid).unwrap().1 = cost;
+        *self.versions.entry(uid.to_owned()).or_default() += 1;
     }
 
     fn create(&mut self, uids: impl IntoIterator<Item = usize>) {
@@ -136,20 +151,34 @@ impl KeptDeployment {
             while let Some(effect) = self.keeper.poll_effect() {
                 match effect {
                     Effect::Leave(_, why) => self.left.push(why),
-                    Effect::SetCost { id, pod, cost } => {
-                        self.n_writes += 1;
-                        let Some(known) = self.pods.get_mut(&*pod.uid) else {
+                    Effect::SetCost {
+                        id,
+                        pod,
+                        version,
+                        cost,
+                    } => {
+                        let Some(&(_, before)) = self.pods.get(&*pod.uid) else {
                             self.tell(Input::Outcome(id, Outcome::Gone));
                             continue;
                         };
-                        let before = known.1;
-                        known.1 = cost.map_or(Cost::Absent, Cost::Own);
-                        self.tell(Input::Outcome(id, Outcome::Ok));
+                        if version != self.version(&pod.uid) {
+                            self.n_conflicts += 1;
+                            self.tell(Input::Outcome(id, Outcome::Conflict));
+                            // The watch catches up.
+                            self.tell_pod(&pod.uid, |_| ());
+                            continue;
+                        }
+                        self.n_writes += 1;
+                        self.set_cost(&pod.uid, cost.map_or(Cost::Absent, Cost::Own));
+                        let written = Outcome::Written(self.version(&pod.uid));
+                        self.tell(Input::Outcome(id, written));
                         if self.is_cut {
                             continue;
                         }
                         // An event of an older state may still come.
-                        self.tell_pod(&pod.uid, |pod| pod.cost = before);
+                        self.tell_pod(&pod.uid, |pod| {
+                            (pod.cost, pod.version) = (before, version);
+                        });
                         self.tell_pod(&pod.uid, |_| ());
                     }
                 }
@@ -222,11 +251,11 @@ fn who_does_not_ask_gets_nothing_and_who_asks_no_more_loses_all_costs() {
 fn costs_of_others_and_pods_of_a_workloadspread_are_left_alone() {
     let mut world = KeptDeployment::new(Some(Wish::Keep));
     world.create(0..6);
-    world.pods.get_mut("003").unwrap().1 = Cost::Foreign;
+    world.set_cost("003", Cost::Foreign);
     world.tell_pod("003", |_| ());
     assert_eq!(world.writes(), 0);
     assert_eq!(world.left, [Leaves::CostsOfOthers]);
-    world.pods.get_mut("003").unwrap().1 = Cost::Absent;
+    world.set_cost("003", Cost::Absent);
     world.tell_pod("003", |_| ());
     assert_eq!(world.writes(), 6);
     world.marked.insert("001".to_owned());
@@ -246,10 +275,29 @@ fn a_cost_that_another_process_writes_again_is_taken_off_again() {
     world.is_cut = true;
     world.ask(Some(Wish::Leave));
     assert_eq!(world.writes(), 6);
-    world.pods.get_mut("003").unwrap().1 = before;
+    world.set_cost("003", before);
     world.tell_pod("003", |_| ());
     assert_eq!(world.writes(), 1);
     assert!(world.pods.values().all(|(_, cost)| *cost == Cost::Absent));
+}
+
+#[test]
+fn a_cost_that_another_client_writes_while_the_watch_is_late_stays() {
+    for is_withdrawn in [true, false] {
+        let mut world = KeptDeployment::new(Some(Wish::Keep));
+        world.create(0..12);
+        if is_withdrawn {
+            assert_eq!(world.writes(), 12);
+            world.ask(Some(Wish::Leave));
+        }
+        world.set_cost("003", Cost::Foreign);
+        world.run();
+        assert_eq!(world.n_conflicts, 1);
+        assert_eq!(world.pods["003"].1, Cost::Foreign);
+        let mut others = world.pods.iter().filter(|(uid, _)| *uid != "003");
+        assert!(others.all(|(_, (_, cost))| *cost == Cost::Absent));
+        assert_eq!(world.keeper.counters().failed, 0);
+    }
 }
 
 #[test]
@@ -259,7 +307,7 @@ fn a_pod_that_comes_needs_one_write_at_most_and_so_does_a_cost_that_was_removed(
     world.run();
     world.create(12..13);
     assert!(world.writes() <= 1);
-    world.pods.get_mut("005").unwrap().1 = Cost::Absent;
+    world.set_cost("005", Cost::Absent);
     world.tell_pod("005", |_| ());
     let n_writes = world.writes();
     assert!(

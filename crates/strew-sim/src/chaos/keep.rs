@@ -13,11 +13,11 @@ use strew_model::Prng;
 use strew_model::time::Span;
 
 use super::play::{Going, Life, Parts, QUIET, Verdict, caught};
+use super::settings;
 use crate::auditor::{Rule, Violation};
 use crate::client::WriteFault;
 use crate::fault::{Component, Crash, Fault};
 use crate::feed::WatchFault;
-use crate::limits::MachineLimits;
 
 const ZONE: &str = "topology.kubernetes.io/zone";
 const COST: &str = "controller.kubernetes.io/pod-deletion-cost";
@@ -34,7 +34,7 @@ pub fn play(seed: u64, parts: &Parts) -> Verdict {
         let mut dice = Prng::new(seed ^ 0x6ee9_5b4e_ad00_0001);
         let plan = Plan::draw(&mut dice);
         let manifests = plan.manifests();
-        let limits = MachineLimits::production();
+        let limits = settings::draw(seed, &["scheduler", "keep"]);
         let life = Life::begin((seed, limits), manifests, false, None, parts);
         let mut kept = KeptLife {
             life,

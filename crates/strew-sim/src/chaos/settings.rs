@@ -68,6 +68,12 @@ const SETTINGS: &[Setting] = settings! {
     reviews.turns.budget: [ms(0), ms(20)];
     reviews.turns.credit: [ms(0), ms(100)];
     reviews.cost: [ms(1), ms(30), ms(600)];
+    keep.settle: [ms(0), ms(5_000)];
+    keep.settle_max: [ms(5_000), ms(30_000)];
+    keep.unready_after: [ms(0), ms(10_000)];
+    keep.backoff: [ms(100), ms(5_000)];
+    keep.backoff_max: [ms(5_000), ms(30_000)];
+    keep.sweep_min: [1, 8, 64];
 };
 
 /// Draws settings for the machines of these names, from a generator of their own: the rest of a story does not depend

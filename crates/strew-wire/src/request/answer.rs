@@ -8,6 +8,11 @@ use strew_scheduler::machine::Outcome;
 
 use super::{Request, Verb};
 
+/// A resourceVersion as the number that it is at API servers on etcd; 0 if it is none.
+pub(crate) fn version_of(text: Option<&str>) -> u64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
 /// The result of sending a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
@@ -47,6 +52,12 @@ impl Answer {
             } => Some(body),
             _ => None,
         }
+    }
+
+    /// The resourceVersion of the returned object; `None` if the request was not carried out.
+    pub fn version(&self) -> Option<u64> {
+        let version = self.object()?.pointer("/metadata/resourceVersion");
+        Some(version_of(version.and_then(Value::as_str)))
     }
 
     /// The status code, if there was an answer.

@@ -22,6 +22,7 @@ use serde_json::Value;
 
 use strew_manifest::ocm;
 
+pub(crate) use answer::version_of;
 pub use answer::{Answer, outcome_of};
 pub use effect::{Context, requests_of};
 pub use next::Next;
