@@ -3,6 +3,7 @@
 //! The store has one; each component that watches the store has its own, which lags behind.
 
 mod audit;
+mod sorted;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -12,14 +13,15 @@ use rustc_hash::FxHashMap;
 
 use crate::object::kinds::Typed;
 use crate::object::{Key, Name, Object, Plain, Pod, Stored};
+use sorted::Sorted;
 
 /// The objects of a kind, by namespace and name.
 #[derive(Debug, Clone)]
-pub struct Table<T>(BTreeMap<Name, Arc<T>>);
+pub struct Table<T>(Sorted<Name, Arc<T>>);
 
 impl<T> Default for Table<T> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self(Sorted::default())
     }
 }
 
@@ -31,17 +33,15 @@ impl<T: Stored> Table<T> {
 
     /// All objects, by namespace and name.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<T>> {
-        self.0.values()
+        self.0.iter()
     }
 
     /// The objects of a namespace, by name.
     pub fn in_namespace<'a>(&'a self, namespace: &Arc<str>) -> impl Iterator<Item = &'a Arc<T>> {
         let first = Name::new(Arc::clone(namespace), "");
         let namespace = Arc::clone(namespace);
-        let range = self.0.range((Bound::Included(first), Bound::Unbounded));
-        range
-            .map(|(_, object)| object)
-            .take_while(move |object| object.meta().name.namespace == namespace)
+        let later = self.0.range(first..);
+        later.take_while(move |object| object.meta().name.namespace == namespace)
     }
 
     /// How many there are.
@@ -55,7 +55,7 @@ impl<T: Stored> Table<T> {
     }
 
     pub(crate) fn set(&mut self, object: Arc<T>) -> Option<Arc<T>> {
-        self.0.insert(object.meta().name.clone(), object)
+        self.0.insert(object)
     }
 
     pub(crate) fn remove(&mut self, name: &Name) -> Option<Arc<T>> {
@@ -66,7 +66,7 @@ impl<T: Stored> Table<T> {
 /// The pods of one controller, with their numbers by state.
 #[derive(Debug, Clone, Default)]
 pub struct OwnedPods {
-    pods: BTreeMap<Arc<str>, Arc<Pod>>,
+    pods: Sorted<Arc<str>, Arc<Pod>>,
     /// Pods that have not finished and are not being deleted.
     pub n_active: usize,
     /// Active and ready.
@@ -78,7 +78,7 @@ pub struct OwnedPods {
 impl OwnedPods {
     /// The pods, by name.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<Pod>> {
-        self.pods.values()
+        self.pods.iter()
     }
 
     /// The number of pods.
@@ -109,8 +109,7 @@ impl OwnedPods {
         for (counts, counter) in self.counters(pod) {
             *counter += usize::from(counts);
         }
-        self.pods
-            .insert(Arc::clone(&pod.meta.name.name), Arc::clone(pod));
+        self.pods.insert(Arc::clone(pod));
     }
 
     fn remove(&mut self, pod: &Pod) {
@@ -177,7 +176,6 @@ impl Tables {
         let new = object.clone();
         let old = object.put(self);
         if let (Some(Object::Pod(old)), Object::Pod(new)) = (&old, &new)
-            && old.node == new.node
             && old.meta.owners == new.meta.owners
         {
             self.replace_pod(old, new);
@@ -272,7 +270,7 @@ impl Tables {
         }
     }
 
-    /// Takes in a new version of a pod with the same owners, on the same node.
+    /// Takes in a new version of a pod with the same owners.
     fn replace_pod(&mut self, old: &Pod, new: &Arc<Pod>) {
         let name = &new.meta.name;
         let unowned = match new.meta.controller() {
@@ -284,14 +282,13 @@ impl Tables {
             }
             None => self.orphans.get_mut(name),
         };
-        let on_node = new
-            .node
-            .as_ref()
-            .and_then(|node| self.by_node.get_mut(node));
-        let on_node = on_node.and_then(|pods| pods.get_mut(name));
-        for known in [unowned, on_node].into_iter().flatten() {
+        if let Some(known) = unowned {
             *known = Arc::clone(new);
         }
+        if old.node != new.node {
+            self.forget_node(old);
+        }
+        self.index_node(new);
     }
 
     fn index_pod(&mut self, pod: &Arc<Pod>) {
@@ -304,6 +301,10 @@ impl Tables {
                 self.orphans.insert(pod.meta.name.clone(), Arc::clone(pod));
             }
         }
+        self.index_node(pod);
+    }
+
+    fn index_node(&mut self, pod: &Arc<Pod>) {
         if let Some(node) = &pod.node {
             let on_node = self.by_node.entry(Arc::clone(node)).or_default();
             on_node.insert(pod.meta.name.clone(), Arc::clone(pod));
@@ -345,6 +346,10 @@ impl Tables {
                 self.orphans.remove(&pod.meta.name);
             }
         }
+        self.forget_node(pod);
+    }
+
+    fn forget_node(&mut self, pod: &Pod) {
         let Some(node) = &pod.node else {
             return;
         };
