@@ -1,10 +1,12 @@
 //! An object as the API server sent it.
 
 use std::borrow::Cow;
+use std::fmt::{self, Formatter};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::{ApiResource, DynamicResourceScope};
 use kube::{Api, Client, Resource};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -19,11 +21,8 @@ pub(crate) struct Untyped {
 
 impl<'de> Deserialize<'de> for Untyped {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Map::deserialize(deserializer)?;
-        let mut given = value.get_mut("metadata").and_then(Value::as_object_mut);
-        if let Some(fields) = &mut given {
-            fields.shift_remove("managedFields");
-        }
+        let value = deserializer.deserialize_map(Fields)?;
+        let given = value.get("metadata").and_then(Value::as_object);
         let text = |field: &str| Some(given.as_ref()?.get(field)?.as_str()?.to_owned());
         let metadata = ObjectMeta {
             namespace: text("namespace"),
@@ -34,6 +33,94 @@ impl<'de> Deserialize<'de> for Untyped {
         };
         let value = Value::Object(value);
         Ok(Self { metadata, value })
+    }
+}
+
+/// Reads the fields of an object.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = Map<String, Value>;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = given.next_key::<String>()? {
+            let value = match &*name {
+                "metadata" => given.next_value::<Metadata>()?.0,
+                _ => given.next_value()?,
+            };
+            fields.insert(name, value);
+        }
+        Ok(fields)
+    }
+}
+
+/// Any value, if it is an object without `managedFields`: often the largest part of an object, of which nothing is
+/// kept in memory even while it is read.
+struct Metadata(Value);
+
+impl<'de> Deserialize<'de> for Metadata {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(MetadataFields).map(Self)
+    }
+}
+
+struct MetadataFields;
+
+impl<'de> Visitor<'de> for MetadataFields {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
+        let mut fields = Map::new();
+        while let Some(name) = given.next_key::<String>()? {
+            match &*name {
+                "managedFields" => drop(given.next_value::<IgnoredAny>()?),
+                _ => drop(fields.insert(name, given.next_value()?)),
+            }
+        }
+        Ok(Value::Object(fields))
+    }
+
+    // Metadata that is no object is for the decoder to refuse.
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut given: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(value) = given.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
     }
 }
 
@@ -97,9 +184,25 @@ mod tests {
             assert!(serde_json::from_value::<Untyped>(wrong).is_err());
         }
         // Objects without usable metadata are for the decoder to refuse.
-        for metadata in [json!(null), json!(3), json!({"name": 3})] {
-            let object: Untyped = serde_json::from_value(json!({"metadata": metadata})).unwrap();
-            assert_eq!(object.metadata.name, None);
+        for metadata in [
+            json!(null),
+            json!(true),
+            json!(3),
+            json!(-3),
+            json!(0.5),
+            json!("a"),
+            json!(["a"]),
+            json!({"name": 3}),
+        ] {
+            let value = json!({"metadata": metadata});
+            for object in [
+                serde_json::from_value::<Untyped>(value.clone()),
+                serde_json::from_str(&value.to_string()),
+            ] {
+                let object = object.unwrap();
+                assert_eq!(object.metadata.name, None);
+                assert_eq!(object.value, value);
+            }
         }
     }
 }
