@@ -59,8 +59,8 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
-/// Any value, if it is an object without `managedFields`: often the largest part of an object, of which nothing is
-/// kept in memory even while it is read.
+/// Any value; an object comes without its `managedFields`, which are often the largest part of what is sent, and are
+/// not kept in memory even while it is read.
 struct Metadata(Value);
 
 impl<'de> Deserialize<'de> for Metadata {

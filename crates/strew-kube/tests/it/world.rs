@@ -338,7 +338,7 @@ impl State {
         let mut all = self.objects.get(collection)?.iter();
         all.position(|other| {
             let same = |key: &&str| other["metadata"][*key] == object["metadata"][*key];
-            ["name", "namespace"].iter().all(|key| same(&key))
+            ["name", "namespace"].iter().all(same)
         })
     }
 
