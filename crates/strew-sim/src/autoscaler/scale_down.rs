@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use strew_apiserver::DeleteOptions;
+use strew_apiserver::eviction::{Eviction, budgets_of, decide};
 use strew_apiserver::object::{Key, Kind, Name, Node, Object, Part, Pod};
 use strew_apiserver::server::{Server, pod_key};
 use strew_model::time::{Instant, Span};
@@ -41,7 +42,7 @@ impl Autoscaler {
             if members.len() <= self.groups[group].min as usize {
                 continue;
             }
-            let idle = members.into_iter().filter(|node| self.is_idle(node));
+            let idle = members.into_iter().filter(|node| self.is_idle(now, node));
             candidates.extend(idle.map(|node| Arc::clone(&node.meta.name.name)));
         }
         if candidates.is_empty() {
@@ -64,12 +65,14 @@ impl Autoscaler {
     }
 
     /// True if a node has low utilisation and no pod that blocks its removal.
-    fn is_idle(&self, node: &Node) -> bool {
+    fn is_idle(&self, now: Instant, node: &Node) -> bool {
         let name = &node.meta.name.name;
         let pods = self.seen.pods_on(name).filter(|pod| !pod.is_finished());
         let mut used = (0, 0);
         for pod in pods {
-            if stays(pod) {
+            let budgets = budgets_of(pod, &self.seen);
+            let is_refused = matches!(decide(pod, &budgets, now), Eviction::Refuse(_));
+            if stays(pod) || (is_refused && !is_daemon(pod)) {
                 return false;
             }
             let (cpu, memory) = requests(pod);

@@ -103,7 +103,8 @@ fn no_life_with_workload_spreads_breaks_a_rule() {
 fn no_life_with_budgets_by_zone_breaks_a_rule() {
     let parts = Parts::real();
     let mut figures = Figures::default();
-    for seed in seeds_or("0..24") {
+    // In the last one, a node group had a node whose pod a budget keeps for ever, tainted and freed without end.
+    for seed in seeds_or("0..24").chain([5_000_137]) {
         let story = generate_zones(seed);
         let verdict = play(&story, &parts);
         assert!(
