@@ -268,7 +268,7 @@ impl FakeApiServer {
         let Some((collection, (_, Some(name)))) = collection_of(path) else {
             return status(404, "not found");
         };
-        // Nobody else writes in between.
+        // The lock is held from the read to the write.
         let mut state = self.state();
         let mut all = state.objects.get(&collection).into_iter().flatten();
         let Some(before) = all.find(|object| object["metadata"]["name"] == name) else {

@@ -147,7 +147,7 @@ fn a_replica_registers_itself_and_the_last_one_takes_it_out() {
     assert_eq!(world.settle(&mut second), None);
 }
 
-/// The annotation of a replica that ends keeps the webhook registered while nobody answers.
+/// Other replicas count on the annotation, and leave the webhook registered without a replica.
 #[test]
 fn an_announcement_whose_answer_is_lost_is_withdrawn_at_the_end() {
     let mut world = FakeServer::new();
