@@ -390,6 +390,16 @@ pub(crate) fn uses() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     members().map(of).collect()
 }
 
+/// The crates that each of ours needs with any features, tests aside.
+pub(crate) fn requires() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
+    let of = |package: &'static Value| {
+        let always = |d: &&Value| d["kind"] != "dev" && d["optional"] == false;
+        let required = dependencies(package).filter(always);
+        (name(package), required.map(name).collect())
+    };
+    members().map(of).collect()
+}
+
 /// Dependencies on crates of the workspace, of any kind.
 fn ours(package: &Value) -> impl Iterator<Item = &str> {
     dependencies(package)

@@ -3,10 +3,13 @@
 use std::collections::BTreeSet;
 use std::process::Command;
 
-use crate::{deny, expect_none, repository};
+use crate::{deny, expect_none, graph, repository};
 
 /// The one crate that may bring chrono; all else uses jiff.
 const MAY_USE_CHRONO: &str = "cel";
+
+/// The fuzz targets are no members of the workspace: they have a lock file of their own.
+const FUZZ: &str = "fuzz/Cargo.lock";
 
 /// A package of a lock file.
 #[derive(Default)]
@@ -83,9 +86,31 @@ fn sources_are_the_registry_and_this_project() {
     );
 }
 
+/// cargo refuses `--locked` otherwise, which nothing sees before the fuzz targets are compiled.
+#[test]
+fn the_lock_of_fuzz_names_what_our_crates_use() {
+    let ours = graph::requires();
+    let packages = parse(&repository::read(FUZZ));
+    let ours_of_fuzz: Vec<_> = packages
+        .iter()
+        .filter_map(|package| Some((package, ours.get(package.name.as_str())?)))
+        .collect();
+    assert!(ours_of_fuzz.len() > 5, "{} crates", ours_of_fuzz.len());
+    let mut broken = Vec::new();
+    for (package, required) in ours_of_fuzz {
+        let has = |name: &&str| package.dependencies.iter().any(|d| d == name);
+        let lacks = required.iter().filter(|name| !has(name));
+        broken.extend(lacks.map(|name| format!("{FUZZ}: {} lacks {name}", package.name)));
+    }
+    expect_none(
+        broken,
+        "cargo metadata --manifest-path fuzz/Cargo.toml --format-version 1 > /dev/null writes it again.",
+    );
+}
+
 /// The packages of all lock files, each with the name of its file.
 fn locked() -> Vec<(&'static str, Locked)> {
-    let files = ["Cargo.lock", "fuzz/Cargo.lock"];
+    let files = ["Cargo.lock", FUZZ];
     let in_file = |file| {
         parse(&repository::read(file))
             .into_iter()
