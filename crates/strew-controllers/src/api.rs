@@ -54,9 +54,9 @@ pub trait Api {
     /// When the Lease of a node was last renewed; `None` if it has none.
     fn heartbeat(&self, node: &str) -> Option<Instant>;
 
-    /// The nodes whose kubelets do not renew their Leases at present, so that a pass over thousands of healthy nodes
-    /// need not touch them. `None` if the server does not know: then [`heartbeat`](Self::heartbeat) tells for each
-    /// node.
+    /// The nodes whose kubelets do not renew their Leases at present, in the order of their names, so that a pass over
+    /// thousands of healthy nodes need not touch them. `None` if the server does not know: then
+    /// [`heartbeat`](Self::heartbeat) tells for each node.
     fn silent_nodes(&self) -> Option<Vec<Arc<str>>> {
         None
     }

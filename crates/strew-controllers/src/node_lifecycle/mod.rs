@@ -1,6 +1,7 @@
 //! Node lifecycle: detects nodes whose kubelet is silent, and taints them.
 //!
-//! A pass every 5 s checks the nodes that may be unhealthy; nodes that are ready and renew their Leases cost nothing.
+//! A pass every 5 s checks the nodes that may be unhealthy. Nodes that are ready and renew their Leases cost nothing, and
+//! neither does a lost node until something changes: a large zone is lost for hours, thousands of passes long.
 //! The pass is in `pass`, zones and their rates in `zone`, the taints in `taint`.
 //!
 //! Source: spec/controllers §7.1–7.4; upstream `pkg/controller/nodelifecycle`, v1.36.
@@ -52,10 +53,19 @@ pub struct NodeLifecycle {
     /// Nodes deleted since the last pass.
     gone: Vec<Arc<Node>>,
     /// Nodes that a pass must check: not ready, tainted, or in a queue.
-    suspects: BTreeSet<Arc<str>>,
+    suspects: BTreeMap<Arc<str>, Look>,
     /// Nodes on which some pods could not be marked.
     retries: BTreeSet<Arc<str>>,
     zones: Zones,
+}
+
+/// What a pass does with a suspect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// It looks at the node.
+    Due,
+    /// Nothing would come of it: a pass has looked at the lost node, and nothing has happened to it since.
+    Settled,
 }
 
 /// The state of a node beside the cache.
@@ -75,7 +85,7 @@ impl NodeLifecycle {
             nodes: BTreeMap::new(),
             new: BTreeSet::new(),
             gone: Vec::new(),
-            suspects: BTreeSet::new(),
+            suspects: BTreeMap::new(),
             retries: BTreeSet::new(),
             zones: Zones::default(),
         }
@@ -107,8 +117,10 @@ impl NodeLifecycle {
         if is_heard || !is_same {
             self.nodes.insert(Arc::clone(name), Health { heard: now });
         }
-        if ready(&node.status) != Some(Truth::True) || taint::has_any_execute(&node.spec) {
-            self.suspects.insert(Arc::clone(name));
+        let is_suspect =
+            || ready(&node.status) != Some(Truth::True) || taint::has_any_execute(&node.spec);
+        if self.suspects.contains_key(name) || is_suspect() {
+            self.suspects.insert(Arc::clone(name), Look::Due);
         }
         if !taint::schedule_taints_are_right(&node.spec, &node.status) {
             queue.add(&node.meta.name);
@@ -146,6 +158,9 @@ impl NodeLifecycle {
     fn hand_out(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         for (_, zone) in self.zones.iter_mut() {
             while let Some(node) = zone.hand_out(cx.now) {
+                if let Some(look) = self.suspects.get_mut(&node) {
+                    *look = Look::Due;
+                }
                 match taint_no_execute(&node, cx) {
                     Ok(()) => {}
                     Err(error) => {

@@ -1,6 +1,6 @@
 //! The pass over the nodes, every 5 s.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use strew_apiserver::ApiError;
@@ -8,7 +8,7 @@ use strew_apiserver::object::{Name, Node, Stored, Truth};
 use strew_model::time::Instant;
 
 use super::zone::{self, ZoneKey, ZoneState, zone_of};
-use super::{NodeLifecycle, SOURCE, condition, mark_not_ready, pass, ready, taint};
+use super::{Look, NodeLifecycle, SOURCE, condition, mark_not_ready, pass, ready, taint};
 use crate::api::{Api, Event};
 use crate::controller::Context;
 use crate::write::{self, Part};
@@ -20,8 +20,8 @@ const SLIPS_THROUGH: u64 = 3;
 /// The findings of a pass.
 #[derive(Default)]
 struct Findings {
-    /// Nodes for the queues of their zones.
-    lost: Vec<(ZoneKey, Arc<str>)>,
+    /// Nodes for the queues of their zones; `None`: a settled one, which has its place.
+    lost: Vec<Option<Arc<Node>>>,
     /// Nodes that this pass found silent and that the cache has as ready, by zone.
     n_marked: BTreeMap<ZoneKey, usize>,
 }
@@ -30,14 +30,18 @@ impl NodeLifecycle {
     pub(super) fn pass(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
         self.greet(cx)?;
         let mut findings = Findings::default();
-        for name in self.candidates(cx) {
-            if let Some(node) = cx.cache.get::<Node>(&Name::new("", Arc::clone(&name))) {
+        for candidate in self.candidates(cx) {
+            let Some(name) = candidate else {
+                findings.lost.push(None);
+                continue;
+            };
+            if let Some(node) = cx.cache.get::<Node>(&Name::new("", name)) {
                 self.look_at(node, &mut findings, cx)?;
             }
         }
         cx.dice.shuffle(&mut findings.lost);
-        for (zone, node) in findings.lost {
-            self.zones.of(zone, &self.settings).add(&node);
+        for node in findings.lost.into_iter().flatten() {
+            self.queue_up(&node);
         }
         self.judge_zones(&findings.n_marked, cx)?;
         while self.next_pass <= cx.now {
@@ -73,11 +77,35 @@ impl NodeLifecycle {
         Ok(())
     }
 
-    /// The nodes that the pass checks. All others are ready, without taints of this controller, and renew their Leases.
-    pub(super) fn candidates(&self, cx: &Context<'_>) -> BTreeSet<Arc<str>> {
-        match cx.api.silent_nodes() {
-            Some(silent) => self.suspects.iter().cloned().chain(silent).collect(),
-            None => self.nodes.keys().cloned().collect(),
+    /// The nodes that the pass checks, in the order of their names; `None` for a settled one. All others are ready,
+    /// without taints of this controller, and renew their Leases.
+    pub(super) fn candidates(&self, cx: &Context<'_>) -> Vec<Option<Arc<str>>> {
+        let silent = cx.api.silent_nodes();
+        let others = silent.unwrap_or_else(|| self.nodes.keys().cloned().collect());
+        let mut others = others.into_iter().peekable();
+        let mut candidates = Vec::with_capacity(self.suspects.len());
+        for (name, look) in &self.suspects {
+            while let Some(before) = others.next_if(|other| other < name) {
+                candidates.push(Some(before));
+            }
+            others.next_if_eq(name);
+            candidates.push(match look {
+                Look::Due => Some(Arc::clone(name)),
+                Look::Settled => None,
+            });
+        }
+        candidates.extend(others.map(Some));
+        candidates
+    }
+
+    /// Queues a lost node in its zone, if it is not there yet. The next look at it would change nothing if it is Unknown
+    /// already, and no pod on it is left to mark: it waits in the queue, or was handed out and has its taint.
+    fn queue_up(&mut self, node: &Arc<Node>) {
+        let name = &node.meta.name.name;
+        self.zones.of(zone_of(node), &self.settings).add(name);
+        let is_settled = condition::is_unknown(&node.status) && !self.retries.contains(name);
+        if let Some(look) = self.suspects.get_mut(name).filter(|_| is_settled) {
+            *look = Look::Settled;
         }
     }
 
@@ -175,7 +203,7 @@ impl NodeLifecycle {
         {
             zone.let_go(name);
         }
-        findings.lost.push((zone_of(node), Arc::clone(name)));
+        findings.lost.push(Some(Arc::clone(node)));
         Ok(())
     }
 
@@ -272,7 +300,8 @@ impl NodeLifecycle {
     /// All nodes are silent: the control plane is more likely cut off than all nodes are lost. Taints from this same
     /// pass stay, since the cache does not have them yet.
     fn enter_master_disruption(&mut self, cx: &mut Context<'_>) -> Result<(), ApiError> {
-        for name in &self.suspects {
+        for (name, look) in &mut self.suspects {
+            *look = Look::Due;
             if let Some(node) = cx.cache.get::<Node>(&Name::new("", Arc::clone(name))) {
                 self.zones.of(zone_of(node), &self.settings).remove(name);
                 clear_execute(node, cx.api)?;
@@ -305,10 +334,6 @@ fn clear_execute(node: &Arc<Node>, api: &mut dyn Api) -> Result<bool, ApiError> 
 
 /// Sets its conditions to Unknown, unless the kubelet has reported meanwhile. Returns true if they are Unknown now.
 fn mark_unknown(node: &Arc<Node>, api: &mut dyn Api, now: Instant) -> Result<bool, ApiError> {
-    // A lost zone is looked at for hours, in every pass.
-    if condition::is_unknown(&node.status) {
-        return Ok(true);
-    }
     let mut is_heard = false;
     write::change(api, node, Part::Status, |fresh| {
         is_heard = condition::heartbeat(&fresh.status) != condition::heartbeat(&node.status);

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use strew_apiserver::object::{Kind, Object};
 use strew_model::time::Span;
 
@@ -250,5 +250,138 @@ fn a_pass_over_healthy_nodes_touches_none() {
         dice: &mut dice,
         queue: &mut queue,
     };
-    assert!(controller.candidates(&cx).is_empty());
+    assert_eq!(controller.candidates(&cx), []);
+}
+
+/// The controller without its memory of settled nodes: each pass looks at every suspect.
+struct Forgetful(NodeLifecycle);
+
+impl Controller for Forgetful {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn n_workers(&self) -> usize {
+        self.0.n_workers()
+    }
+
+    fn start(&mut self, now: Instant, dice: &mut Prng, queue: &mut Queue) {
+        self.0.start(now, dice, queue);
+    }
+
+    fn observe(&mut self, now: Instant, change: Change<'_>, cache: &Tables, queue: &mut Queue) {
+        self.0.observe(now, change, cache, queue);
+    }
+
+    fn sync(&mut self, name: &Name, cx: &mut Context<'_>) -> Result<(), ApiError> {
+        for look in self.0.suspects.values_mut() {
+            *look = Look::Due;
+        }
+        self.0.sync(name, cx)
+    }
+}
+
+/// Kubelets die and come back, some writes are refused, others cordon nodes and take taints away.
+fn random_story(seed: u64, controller: impl Controller + 'static) -> (Vec<String>, Vec<Value>) {
+    let mut world = SmallCluster::new(seed, vec![Box::new(controller)]);
+    let mut dice = Prng::new(seed);
+    let n_zones = dice.between(1, 3);
+    let mut nodes = Vec::new();
+    for zone in 0..n_zones {
+        for i in 0..dice.between(1, 7) {
+            let name = format!("z{zone}n{i}");
+            world.add_node(&name, &format!("z{zone}"));
+            world.add_pod(&format!("on-{name}"), &name, json!({}));
+            nodes.push(name);
+        }
+    }
+    let mut seconds = 0;
+    for _ in 0..40 {
+        seconds += dice.between(1, 60);
+        world.run_until(seconds);
+        let node = &nodes[dice.index(nodes.len())];
+        let is_dead = world.server.dead.contains_key(&**node);
+        match dice.between(0, 9) {
+            0..=4 if !is_dead => world.kill(node),
+            0..=1 => world.revive(node),
+            5 => world.server.n_conflicts = dice.index(4),
+            6..=8 => {
+                let choice = dice.index(3);
+                world.change(Kind::Node, node, |object| {
+                    let Object::Node(node) = object else { return };
+                    let spec = Arc::make_mut(&mut Arc::make_mut(node).spec);
+                    match choice {
+                        0 => spec.taints = None,
+                        1 => drop(taint::clear_execute(spec)),
+                        _ => spec.unschedulable = Some(spec.unschedulable != Some(true)),
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+    let left = world.server.store.of::<Node>().iter();
+    let left = left.map(|node| Node::into_object(Arc::clone(node)).to_json());
+    (world.server.events.clone(), left.collect())
+}
+
+#[test]
+fn a_settled_node_is_one_of_which_a_look_changes_nothing() {
+    let mut n_tainted = 0;
+    for seed in 0..100 {
+        let controller = || NodeLifecycle::new(Settings::KUBERNETES_1_36);
+        let quick = random_story(seed, controller());
+        let slow = random_story(seed, Forgetful(controller()));
+        assert_eq!(quick, slow, "seed {seed}");
+        let is_tainted = |node: &&Value| node.to_string().contains("NoExecute");
+        n_tainted += quick.1.iter().filter(is_tainted).count();
+    }
+    assert!(n_tainted > 100, "{n_tainted} nodes are tainted in the end");
+}
+
+/// A large zone is lost for a day of passes.
+#[test]
+fn a_pass_looks_at_no_lost_node_to_which_nothing_has_happened() {
+    let mut world = world(1, &[("a", 4), ("b", 1)]);
+    for node in ["a0", "a1", "a2", "a3"] {
+        world.kill(node);
+    }
+    world.run_until(200);
+    world.add_pod("bound-late", "a0", json!({}));
+    let mut controller = NodeLifecycle::new(Settings::KUBERNETES_1_36);
+    let store = world.server.store.clone();
+    let (mut queue, mut dice) = (Queue::default(), Prng::new(1));
+    for node in store.of::<Node>().iter() {
+        let object = Object::Node(Arc::clone(node));
+        let change = Change {
+            old: None,
+            new: Some(&object),
+        };
+        controller.observe(world.server.now, change, &store, &mut queue);
+    }
+    controller.new.clear();
+    controller.retries.insert("a0".into());
+    let now = world.server.now;
+    let mut pass = |controller: &mut NodeLifecycle, n_conflicts, hands_out| {
+        world.server.n_conflicts = n_conflicts;
+        let mut cx = Context {
+            now,
+            cache: &store,
+            api: &mut world.server,
+            dice: &mut dice,
+            queue: &mut queue,
+        };
+        controller.pass(&mut cx).unwrap();
+        if hands_out {
+            controller.hand_out(&mut cx).unwrap();
+        }
+        let all = controller.candidates(&cx);
+        [all.len(), all.iter().flatten().count()]
+    };
+    let pod_is_left = pass(&mut controller, 100, false);
+    assert_eq!(pod_is_left, [4, 1]);
+    let pod_is_marked = pass(&mut controller, 0, false);
+    assert_eq!(pod_is_marked, [4, 0]);
+    let one_is_handed_out = pass(&mut controller, 0, true);
+    assert_eq!(one_is_handed_out, [4, 1]);
 }

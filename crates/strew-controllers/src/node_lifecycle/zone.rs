@@ -2,7 +2,7 @@
 //!
 //! Source: spec/controllers §7.3, §7.4.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use strew_apiserver::object::{Node, Truth};
@@ -118,27 +118,35 @@ pub(super) struct Zone {
     pub(super) bucket: Bucket,
     queue: VecDeque<Arc<str>>,
     /// Nodes in the queue, and those handed out.
-    known: BTreeSet<Arc<str>>,
+    known: BTreeMap<Arc<str>, Turn>,
+}
+
+/// What a zone has done with a lost node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    Queued,
+    HandedOut,
 }
 
 impl Zone {
     /// Queues a node, unless it is queued, or was handed out and not released since.
     pub(super) fn add(&mut self, node: &Arc<str>) {
-        if self.known.insert(Arc::clone(node)) {
+        if !self.known.contains_key(node) {
+            self.known.insert(Arc::clone(node), Turn::Queued);
             self.queue.push_back(Arc::clone(node));
         }
     }
 
     /// Releases a node that was handed out; a queued one stays queued.
     pub(super) fn let_go(&mut self, node: &str) {
-        if !self.queue.iter().any(|queued| **queued == *node) {
+        if self.known.get(node) == Some(&Turn::HandedOut) {
             self.known.remove(node);
         }
     }
 
     /// Removes a node.
     pub(super) fn remove(&mut self, node: &str) {
-        if self.known.remove(node) {
+        if self.known.remove(node) == Some(Turn::Queued) {
             self.queue.retain(|queued| **queued != *node);
         }
     }
@@ -148,11 +156,14 @@ impl Zone {
         if self.queue.is_empty() || !self.bucket.take(now) {
             return None;
         }
-        self.queue.pop_front()
+        let node = self.queue.pop_front()?;
+        self.known.insert(Arc::clone(&node), Turn::HandedOut);
+        Some(node)
     }
 
     /// Puts a node back to the front, because it could not be tainted.
     pub(super) fn take_back(&mut self, node: Arc<str>) {
+        self.known.insert(Arc::clone(&node), Turn::Queued);
         self.queue.push_front(node);
     }
 
@@ -175,7 +186,7 @@ impl Zones {
             state: None,
             bucket: Bucket::new(settings.eviction_interval),
             queue: VecDeque::new(),
-            known: BTreeSet::new(),
+            known: BTreeMap::new(),
         })
     }
 
