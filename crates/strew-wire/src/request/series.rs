@@ -3,8 +3,7 @@
 //! An API server keeps events for an hour, and the events of a thousand Pending pods tried every ten seconds would fill
 //! it. Source: spec/scheduler §5.9; a difference: the note is part of the key of a series.
 
-use std::collections::BTreeMap;
-
+use rustc_hash::FxHashMap;
 use serde_json::json;
 use strew_model::time::{Instant, Span};
 use strew_scheduler::machine::Event;
@@ -25,7 +24,7 @@ const RUNNING_MAX: usize = 200_000;
 /// The recent events with their counts.
 #[derive(Debug, Default)]
 pub struct Series {
-    running: BTreeMap<u64, Running>,
+    running: FxHashMap<u64, Running>,
 }
 
 #[derive(Debug)]
