@@ -4,9 +4,7 @@ use std::collections::HashSet;
 
 use strew_lint::{Depth, Found, Scheduling, lint, lint_with_fixes};
 use strew_manifest::field::{FieldPath, PathSegment};
-use strew_manifest::read::{
-    Diagnostic, KubeObject, Located, Locator, Origin, Sources, document_at,
-};
+use strew_manifest::read::{Diagnostic, KubeObject, Located, Locator, Origin, Sources};
 use strew_scenario::format::{BASE, LocatedVerb, Variant, Verb};
 use strew_scenario::run::plan::nodes_of_groups;
 
@@ -112,7 +110,7 @@ fn diagnostic(
     }
     .about(object.label());
     if let Some(origin) = origin.filter(|origin| is_written(origin, sources)) {
-        let path = as_written(&found.path, sources, origin);
+        let path = as_written(&found.path, locator, origin);
         diagnostic = diagnostic.at(locator.place(origin, &path));
     }
     for (other, label) in found.related {
@@ -132,7 +130,7 @@ fn is_written(origin: &Origin, sources: &Sources) -> bool {
 
 /// Paths are those of v1beta1, and below a patch those of the patched pod's spec. The file may use a field's name in
 /// v1alpha1, and its patch has only a part of the patched pod's lists.
-pub fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> FieldPath {
+pub fn as_written(path: &FieldPath, locator: &mut Locator<'_>, origin: &Origin) -> FieldPath {
     let mut steps: Vec<PathSegment> = path.steps().to_vec();
     let is_name = |step: &PathSegment, wanted: &str| matches!(step, PathSegment::Name(name) if name == wanted);
     if let Some(at) = steps.iter().position(|step| is_name(step, "patch")) {
@@ -152,8 +150,8 @@ pub fn as_written(path: &FieldPath, sources: &Sources, origin: &Origin) -> Field
     ];
     for (new, old) in renamed {
         if let Some(at) = steps.iter().position(|step| is_name(step, new)) {
-            let document = document_at(sources, origin);
-            if document.is_some_and(|d| d.value["apiVersion"] == "apps.kruise.io/v1alpha1") {
+            let written = locator.value(origin);
+            if written.is_some_and(|value| value["apiVersion"] == "apps.kruise.io/v1alpha1") {
                 steps[at] = PathSegment::Name(old.into());
             }
         }

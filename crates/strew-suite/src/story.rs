@@ -8,7 +8,7 @@ use serde_json::Value;
 use strew_manifest::field::FieldPath;
 use strew_manifest::kinds::{self, Pods};
 use strew_manifest::read::{
-    Diagnostic, KubeObject, Located, Locator, NO_CONTROLLER, Origin, Reading, Sources, document_at,
+    Diagnostic, KubeObject, Located, Locator, NO_CONTROLLER, Origin, Reading, Sources,
     read_applying, read_file,
 };
 use strew_scenario::format::{Loaded, load_read};
@@ -80,7 +80,7 @@ pub fn story(
     let applied: Vec<Value> = reading
         .applied
         .iter()
-        .map(|located| as_written(located, &sources))
+        .map(|located| as_written(located, &mut locator))
         .collect();
     let document = strew_scenario::story::story(
         &reading.objects,
@@ -117,9 +117,9 @@ pub fn story(
 }
 
 /// An object as its file has it: `apply` changes these fields only.
-fn as_written(located: &Located, sources: &Sources) -> Value {
+fn as_written(located: &Located, locator: &mut Locator<'_>) -> Value {
     let object = &located.object;
-    let written = document_at(sources, &located.origin).map(|document| document.value);
+    let written = locator.value(&located.origin);
     let is_whole = |value: &Value| {
         value["apiVersion"] == object.api_version() && value["kind"] == object.kind()
     };

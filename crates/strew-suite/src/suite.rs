@@ -559,7 +559,7 @@ impl Stage<'_, '_> {
                 self.leaves_out = true;
                 return;
             }
-            let path = rules::as_written(&error.path, self.sources, &named.origin);
+            let path = rules::as_written(&error.path, &mut self.locator, &named.origin);
             let place = self.locator.place(&named.origin, &path);
             let found = Diagnostic::from_field_error(error, named.label.clone(), place);
             let is_same = |known: &Diagnostic| {

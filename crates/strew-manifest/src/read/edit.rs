@@ -4,7 +4,6 @@ use serde_json::{Map, Value};
 
 use super::document::{Format, Origin};
 use super::locator::Locator;
-use super::raw::document_at;
 use super::source::{FileId, Sources, Span};
 use super::tree::Occurrence;
 use crate::field::PathSegment;
@@ -30,7 +29,7 @@ pub fn text_edits(
     origin: &Origin,
     edit: &Edit,
 ) -> Option<Vec<TextEdit>> {
-    let root = document_at(sources, origin)?.value;
+    let root = locator.value(origin)?;
     let mut writer = Writer {
         text: sources.file(origin.file).text(),
         is_json: origin.document.format == Format::Json,

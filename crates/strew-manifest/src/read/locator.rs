@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use serde_json::Value;
+
 use super::document::{Document, Format, Origin};
 use super::json;
 use super::node::Node;
@@ -9,6 +11,7 @@ use super::source::{Cursor, FileId, Place, Sources, Span};
 use super::tree::{Found, Occurrence};
 use super::yaml;
 use crate::field::{FieldPath, PathSegment};
+use crate::printable::make_printable;
 
 /// Finds the places of fields; caches the last document, since questions about one document follow each other.
 pub struct Locator<'a> {
@@ -107,6 +110,32 @@ impl<'a> Locator<'a> {
                 }
             }
         }
+    }
+
+    /// The object at `origin`, as its text gives it; `None` if that cannot be read, which was reported when it was read
+    /// first.
+    ///
+    /// Cost: the object, if the previous question was about its document too.
+    pub fn value(&mut self, origin: &Origin) -> Option<Value> {
+        let text = self.sources.file(origin.file).text();
+        let document = origin.document;
+        let mut value = match self.outline(origin.file, document) {
+            Outline::Yaml(root) => root.as_ref()?.item(&origin.items)?.to_value(),
+            Outline::Json { items } => {
+                let (start, inner) = match origin.items.split_first() {
+                    Some((first, inner)) => (*items.get(*first as usize)?, inner),
+                    None => (document.span.start, &[][..]),
+                };
+                let part = Span::new(start, document.span.end);
+                let mut value = json::documents(text, part).next()?.ok()?.value;
+                for item in inner {
+                    value = value.get_mut(ITEMS)?.get_mut(*item as usize)?.take();
+                }
+                value
+            }
+        };
+        make_printable(&mut value);
+        Some(value)
     }
 
     fn outline(&mut self, file: FileId, document: Document) -> &Outline {

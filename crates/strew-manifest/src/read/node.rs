@@ -102,6 +102,15 @@ impl Node {
         }
     }
 
+    /// The item of a list of lists: one index for each level.
+    pub(super) fn item(&self, indexes: &[u32]) -> Option<&Self> {
+        let (first, rest) = match indexes {
+            [] => return Some(self),
+            [first, rest @ ..] => (*first as usize, rest),
+        };
+        self.items()?.get(first)?.item(rest)
+    }
+
     /// As [`to_value`](Self::to_value), with the first of [`items`](Self::items) only.
     pub(super) fn outline(&self) -> Value {
         let Content::Mapping(entries) = &self.content else {

@@ -7,10 +7,9 @@ use super::diagnostic::Diagnostic;
 use super::document::{Format, Origin};
 use super::fields::FieldTable;
 use super::head::{Head, TypeFault};
-use super::json;
 use super::kind::{Kind, KubeObject, OtherObject};
+use super::locator::Locator;
 use super::meaning::{Meaning, meaning};
-use super::node::Node;
 use super::schema::Schema;
 use super::source::{Sources, Span};
 use super::yaml;
@@ -32,31 +31,26 @@ pub fn value_of_yaml(text: &str) -> Option<Value> {
     Some(document.root.to_value())
 }
 
-/// The document, or the item of a list, at `origin`; errors of its text were reported when it was first read.
+/// The document, or the item of a list, at `origin`; errors of its text were reported when it was first read. For
+/// several objects, ask a [`Locator`] for their values.
 pub fn document_at(sources: &Sources, origin: &Origin) -> Option<RawDocument> {
-    document(sources, origin, |root, _| root.to_value())
+    let value = Locator::new(sources).value(origin)?;
+    let origin = origin.clone();
+    Some(RawDocument { value, origin })
 }
 
 /// As [`document_at`], for documents that Kubernetes never reads: `y` and `n` are texts in them, as in YAML 1.2, so
 /// that `n` can be a name.
 pub fn document_with_letters(sources: &Sources, origin: &Origin) -> Option<RawDocument> {
-    document(sources, origin, Node::to_value_with_letters)
-}
-
-fn document(
-    sources: &Sources,
-    origin: &Origin,
-    value_of: impl Fn(&Node, &str) -> Value,
-) -> Option<RawDocument> {
-    let text = sources.file(origin.file).text();
-    let span = origin.document.span;
-    let mut value = match origin.document.format {
-        Format::Yaml => value_of(&yaml::compose(text, span).ok()?.root, text),
-        Format::Json => json::documents(text, span).next()?.ok()?.value,
-    };
-    for item in &origin.items {
-        value = value.get_mut("items")?.get_mut(*item as usize)?.take();
+    if origin.document.format == Format::Json {
+        return document_at(sources, origin);
     }
+    let text = sources.file(origin.file).text();
+    let document = yaml::compose(text, origin.document.span).ok()?;
+    let mut value = document
+        .root
+        .item(&origin.items)?
+        .to_value_with_letters(text);
     make_printable(&mut value);
     let origin = origin.clone();
     Some(RawDocument { value, origin })

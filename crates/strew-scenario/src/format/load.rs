@@ -6,7 +6,7 @@ use serde_json::Value;
 use strew_manifest::field::FieldPath;
 use strew_manifest::read::{
     Broken, Diagnostic, KubeObject, Located, Locator, Origin, Reading, Severity, Sources,
-    document_at, document_with_letters, read, read_edited,
+    document_with_letters, read, read_edited,
 };
 
 use super::diagnostics;
@@ -178,7 +178,7 @@ fn finish(
     let mut variants = Vec::new();
     let mut is_good = true;
     for mut draft in drafts {
-        check_patches(&mut draft, sources, stream);
+        check_patches(&mut draft, &mut placing.locator, stream);
         check_deadlines(&mut draft);
         let mut objects = Arc::clone(&stream.objects);
         let is_own =
@@ -221,7 +221,7 @@ fn finish(
 }
 
 /// Reports patches of objects that do not exist, and operations that cannot be applied.
-fn check_patches(draft: &mut Draft, sources: &Sources, stream: &Stream) {
+fn check_patches(draft: &mut Draft, locator: &mut Locator<'_>, stream: &Stream) {
     let broken = stream.broken.iter().map(|broken| &broken.located);
     for patch in &draft.patches {
         let mut objects = stream.objects.iter().chain(broken.clone());
@@ -235,10 +235,9 @@ fn check_patches(draft: &mut Draft, sources: &Sources, stream: &Stream) {
             draft.problems.add_target(&patch.path, error);
             continue;
         };
-        let Some(document) = document_at(sources, &located.origin) else {
+        let Some(mut value) = locator.value(&located.origin) else {
             continue;
         };
-        let mut value = document.value;
         put_into_object(&mut value, &draft.scenario.params);
         if let Err(error) = patch.patch.apply(&mut value) {
             let path = patch.path.index(error.step);

@@ -7,7 +7,7 @@ use anyhow::anyhow;
 use serde::Serialize;
 use serde_json::{Value, json};
 use strew_manifest::kinds;
-use strew_manifest::read::{document_at, read};
+use strew_manifest::read::{Locator, read};
 use strew_scenario::format::{API_VERSION, KIND, ObjectTarget};
 
 use super::DiffArgs;
@@ -152,9 +152,10 @@ fn manifests(inputs: Vec<Input>, context: &Context) -> Option<Manifests> {
     let reading = read(&sources);
     let has_errors = reading.has_errors();
     let mut objects = BTreeMap::new();
+    let mut locator = Locator::new(&sources);
     for located in &reading.objects {
-        if let Some(document) = document_at(&sources, &located.origin) {
-            objects.insert(identity(&document.value), document.value);
+        if let Some(value) = locator.value(&located.origin) {
+            objects.insert(identity(&value), value);
         }
     }
     if has_errors {

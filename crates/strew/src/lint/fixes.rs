@@ -1,6 +1,6 @@
 //! The fixes of findings in the text of their files: as a patch, and written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use anyhow::anyhow;
 use serde_json::{Value, json};
@@ -36,11 +36,12 @@ impl Fixes {
     /// command.
     pub(super) fn of(sources: &Sources, reading: &Reading, found: &[Diagnostic]) -> Self {
         let mut locator = Locator::new(sources);
+        let objects = by_label(reading);
         let mut by_file: BTreeMap<FileId, Vec<Edited<'_>>> = BTreeMap::new();
         let mut by_hand: Vec<(&Located, &Fix)> = Vec::new();
         for diagnostic in found.iter().filter(|found| is_written(found)) {
             let Some(fix) = &diagnostic.fix else { continue };
-            let Some(located) = object_of(diagnostic, reading) else {
+            let Some(located) = object_of(diagnostic, &objects) else {
                 continue;
             };
             let edits = fix.edits.iter();
@@ -57,21 +58,12 @@ impl Fixes {
         }
         let mut fixes = Self::default();
         for (file, all) in by_file {
-            let mut written = all;
-            let mut text = text_with(sources, file, &written);
-            if text.is_none() {
-                let mut those = Vec::new();
-                for edited in written {
-                    those.push(edited);
-                    match text_with(sources, file, &those) {
-                        Some(with) => text = Some(with),
-                        None => by_hand.extend(those.pop().map(|(located, fix, _)| (located, fix))),
-                    }
-                }
-                written = those;
-            }
-            if let Some(text) = text {
-                fixes.files.insert(file, (text, written.len()));
+            let mut written = Written::NONE;
+            written.add(all, &mut |fixes| text_with(sources, file, fixes));
+            let left = written.left.into_iter();
+            by_hand.extend(left.map(|(located, fix, _)| (located, fix)));
+            if let Some(text) = written.text {
+                fixes.files.insert(file, (text, written.fixes.len()));
             }
         }
         (fixes.commands, fixes.n_by_hand) = commands(&by_hand);
@@ -118,21 +110,71 @@ impl Fixes {
     }
 }
 
+/// The fixes of a file that go together.
+struct Written<T> {
+    fixes: Vec<T>,
+    /// The file's text with them.
+    text: Option<String>,
+    /// The others.
+    left: Vec<T>,
+}
+
+impl<T> Written<T> {
+    const NONE: Self = Self {
+        fixes: Vec::new(),
+        text: None,
+        left: Vec::new(),
+    };
+
+    /// Adds fixes, as far as a text can be written with them. Where it cannot, they are halved until the single fixes are
+    /// found: a few of thousands do not cost a reading of the file for each.
+    fn add(&mut self, mut more: Vec<T>, text_with: &mut impl FnMut(&[T]) -> Option<String>) {
+        let n_before = self.fixes.len();
+        self.fixes.append(&mut more);
+        if let Some(text) = text_with(&self.fixes) {
+            self.text = Some(text);
+            return;
+        }
+        let mut first = self.fixes.split_off(n_before);
+        if first.len() < 2 {
+            self.left.append(&mut first);
+            return;
+        }
+        let second = first.split_off(first.len() / 2);
+        self.add(first, text_with);
+        self.add(second, text_with);
+    }
+}
+
 /// True for files, which can be written; false for standard input and a live cluster.
 fn is_file(sources: &Sources, file: FileId) -> bool {
     let name = sources.file(file).name();
     name != "-" && !name.starts_with('<')
 }
 
+/// The objects by their labels; equal ones in the order of the files.
+fn by_label(reading: &Reading) -> HashMap<String, Vec<&Located>> {
+    let mut found: HashMap<_, Vec<_>> = HashMap::new();
+    for located in &reading.objects {
+        found
+            .entry(located.object.label())
+            .or_default()
+            .push(located);
+    }
+    found
+}
+
 /// The object that a finding is about.
-fn object_of<'r>(diagnostic: &Diagnostic, reading: &'r Reading) -> Option<&'r Located> {
-    let (place, label) = (diagnostic.place?, diagnostic.object.as_ref()?);
-    let mut objects = reading.objects.iter();
-    objects.find(|located| {
+fn object_of<'r>(
+    diagnostic: &Diagnostic,
+    objects: &HashMap<String, Vec<&'r Located>>,
+) -> Option<&'r Located> {
+    let place = diagnostic.place?;
+    let mut same = objects.get(diagnostic.object.as_ref()?)?.iter().copied();
+    same.find(|located| {
         let document = located.origin.document.span;
         located.origin.file == place.file
             && (document.start..=document.end).contains(&place.span.start)
-            && located.object.label() == *label
     })
 }
 
@@ -367,6 +409,25 @@ fn hunk(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fixes_that_cannot_be_written_are_left_at_the_cost_of_a_few_readings() {
+        let mut n_readings = 0;
+        let mut text_with = |fixes: &[u32]| {
+            n_readings += 1;
+            let are_good = !fixes.iter().any(|fix| [0, 301, 999].contains(fix));
+            are_good.then(|| format!("{} fixes", fixes.len()))
+        };
+        let mut written = Written::NONE;
+        written.add((0..1_000).collect(), &mut text_with);
+        assert_eq!(written.left, [0, 301, 999]);
+        assert!(written.fixes.is_sorted());
+        assert_eq!(written.text.as_deref(), Some("997 fixes"));
+        let mut none = Written::NONE;
+        none.add(vec![0], &mut text_with);
+        assert_eq!((none.text, none.left), (None, vec![0]));
+        assert!(n_readings < 70, "{n_readings}");
+    }
 
     #[test]
     fn a_diff_has_the_changed_lines_with_context() {

@@ -2,7 +2,7 @@
 
 use super::check;
 use strew_manifest::field::{FieldError, FieldPath};
-use strew_manifest::read::{Diagnostic, Sources, locate, read, render};
+use strew_manifest::read::{Diagnostic, Locator, Sources, locate, read, render};
 
 #[test]
 fn reads_yaml_streams_json_streams_and_lists() {
@@ -16,6 +16,50 @@ fn reads_yaml_streams_json_streams_and_lists() {
          |v1 Namespace shop
          |v1 ConfigMap c
         ",
+    );
+}
+
+/// A locator knows where the items of a list begin: it reads one of them, and not the list.
+#[test]
+fn each_object_has_the_value_that_its_text_gives() {
+    let yaml = "apiVersion: v1\nkind: List\nitems:\n- &a {apiVersion: v1, kind: ConfigMap, metadata: {name: a}}\n\
+                - {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}]}\n---\n\
+                {apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {x: \"\\x1b\"}}\n";
+    let map = |name: &str| {
+        format!(r#"{{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {{"name": "{name}"}}}}"#)
+    };
+    let list =
+        |items: &str| format!(r#"{{"apiVersion": "v1", "kind": "List", "items": [{items}]}}"#);
+    let inner = list(&map("e"));
+    // The last of equal keys is the value.
+    let (f, g) = (map("f"), map("g"));
+    let repeated =
+        format!(r#"{{"apiVersion": "v1", "kind": "List", "items": [{f}], "items": [{g},{f}]}}"#);
+    let json = format!(
+        "{} {} {repeated}",
+        list(&format!("{} ,{inner}", map("d"))),
+        map("x")
+    );
+    let mut sources = Sources::new();
+    sources.add("in.yaml", yaml);
+    sources.add("in.json", json);
+    let reading = read(&sources);
+    let mut locator = Locator::new(&sources);
+    let mut forwards = Vec::new();
+    for located in reading.objects.iter().chain(reading.objects.iter().rev()) {
+        let value = locator.value(&located.origin).unwrap();
+        assert_eq!(value["metadata"]["name"], located.object.name());
+        assert_eq!(value["kind"], located.object.kind());
+        forwards.push(value);
+    }
+    let n = reading.objects.len();
+    assert_eq!(n, 8);
+    let backwards = forwards.split_off(n).into_iter().rev();
+    assert_eq!(forwards, backwards.collect::<Vec<_>>());
+    assert!(
+        !forwards
+            .iter()
+            .any(|value| value.to_string().contains("u001b"))
     );
 }
 
