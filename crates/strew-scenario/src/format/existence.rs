@@ -132,7 +132,7 @@ pub(super) fn check_targets(scenario: &Scenario, objects: &[&Located], problems:
             || scenario.timeline_mentions.iter().any(makes_nodes),
         problems,
     };
-    judge.has_nodes |= judge.known.objects.iter().any(|key| key.kind == NODE);
+    judge.has_nodes |= judge.known.objects().iter().any(|key| key.kind == NODE);
     let all = scenario.timeline_mentions.iter();
     let all = all.chain(&scenario.always_mentions);
     let (late, in_time): (Vec<&Mention>, Vec<&Mention>) = all.partition(|m| m.is_late());
@@ -198,17 +198,16 @@ impl Judge<'_> {
         if is_passed_over || self.is_there(target) {
             return;
         }
-        let same_kind = self.known.objects.iter().filter(|key| key.kind == kind);
+        let same_kind = self.known.objects().iter().filter(|key| key.kind == kind);
         let error = diagnostics::not_there(target, same_kind);
         self.problems.add_target(path, error);
     }
 
     fn is_there(&self, target: &ObjectTarget) -> bool {
-        let known = &self.known.objects;
         let mut groups = self.scenario.node_groups.iter();
-        known.iter().any(|key| key.is(target))
+        self.known.has(target)
             || (target.type_name.kind == NODE && groups.any(|g| g.may_have(&target.name)))
-            || is_made_by_another(target, known)
+            || is_made_by_another(target, self.known.objects())
     }
 
     fn label(&mut self, of: Bearer, key: &str, values: &[String], path: &FieldPath) {
@@ -222,7 +221,7 @@ impl Judge<'_> {
                 // Without nodes in the files the label may be one of theirs.
                 self.has_nodes
             }
-            Bearer::Cluster => self.known.objects.iter().any(|key| key.kind == CLUSTER),
+            Bearer::Cluster => self.known.objects().iter().any(|key| key.kind == CLUSTER),
         };
         if is_judged && !self.known.has_label(self.scenario, of, key, values) {
             let mut there = self.known.labels(of).clone();

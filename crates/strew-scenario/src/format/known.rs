@@ -1,13 +1,13 @@
 //! The objects, labels and containers that exist when a step begins, as far as files and earlier steps show.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::Value;
 use strew_manifest::read::{KubeObject, Located};
 
 use super::existence::{Mention, ObjectKey};
 use super::scenario::Scenario;
-use super::target::{CLUSTER, NODE};
+use super::target::{CLUSTER, NODE, ObjectTarget};
 
 /// The kinds whose labels a scenario selects by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +41,9 @@ pub(super) type Labels = BTreeMap<String, BTreeSet<String>>;
 #[derive(Default)]
 pub(super) struct Known {
     /// Every object.
-    pub(super) objects: Vec<ObjectKey>,
+    objects: Vec<ObjectKey>,
+    /// Where the objects of a name are among them: a story names each workload of a dump several times.
+    by_name: HashMap<String, Vec<usize>>,
     /// API version and kind of the objects whose kind strew does not model.
     pub(super) kinds: BTreeSet<(String, String)>,
     node_labels: Labels,
@@ -104,14 +106,32 @@ impl Known {
                     for (label, value) in node.metadata.labels.iter().flatten() {
                         insert(&mut known.node_labels, label, value);
                     }
-                    known.objects.push(key);
+                    known.push(key);
                 }
                 KubeObject::ManagedCluster(_) => known.add(key, &object.to_json()),
                 _ if looks_at_templates => known.add(key, &object.to_json()),
-                _ => known.objects.push(key),
+                _ => known.push(key),
             }
         }
         known
+    }
+
+    fn push(&mut self, key: ObjectKey) {
+        let same = self.by_name.entry(key.name.clone()).or_default();
+        same.push(self.objects.len());
+        self.objects.push(key);
+    }
+
+    /// Every object.
+    pub(super) fn objects(&self) -> &[ObjectKey] {
+        &self.objects
+    }
+
+    /// True if the target names one of them.
+    pub(super) fn has(&self, target: &ObjectTarget) -> bool {
+        let same = self.by_name.get(&target.name).into_iter().flatten();
+        let mut same = same.filter_map(|place| self.objects.get(*place));
+        same.any(|key| key.is(target))
     }
 
     /// An object that a step makes.
@@ -124,7 +144,7 @@ impl Known {
         if self.looks_at_templates && !containers.is_empty() {
             self.containers.push((key.clone(), containers));
         }
-        self.objects.push(key);
+        self.push(key);
     }
 
     /// Adds the labels that an object of this kind, or a patch of one, gives to nodes or pods.
