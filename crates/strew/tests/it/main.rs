@@ -19,6 +19,8 @@ mod documents;
 mod dump;
 mod explain;
 mod formats;
+#[cfg(unix)]
+mod growth;
 mod html;
 mod import;
 mod input;

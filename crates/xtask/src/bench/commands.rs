@@ -113,12 +113,6 @@ const LINES: &[Line] = &[
         codes: &[0, 1],
     },
     Line {
-        name: "lint/list-with-fixes",
-        file: ("list.json", || inputs::list(2_000)),
-        args: &["lint"],
-        codes: &[0],
-    },
-    Line {
         name: "audit-at-once/dump",
         file: ("dump.json", || inputs::dump(500, 500, 20)),
         args: &["audit", "--at-once"],

@@ -46,13 +46,6 @@ pub(super) fn many(n: usize) -> String {
     stream((0..n).map(|number| deployment(&format!("app-{number:04}"), 2, "100m")))
 }
 
-/// One list of so many Deployments, of each of which a rollout leaves a hard constraint broken.
-pub(super) fn list(n: usize) -> String {
-    let items = (0..n).map(|number| deployment(&format!("app-{number:04}"), 10, "100m"));
-    let items: Vec<Value> = items.collect();
-    json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
-}
-
 /// Unlike nodes: sizes, taints and zones of different size, as clusters have them after some years.
 fn unlike_groups() -> Value {
     let sizes = [("4", 40), ("8", 30), ("16", 20), ("64", 7), ("96", 3)];
