@@ -157,14 +157,21 @@ fn no_command_grows_faster_than_its_dump() {
             let args: Vec<&str> = command.iter().copied().chain(files).collect();
             seconds(&args, &folder)
         };
-        let (small, large) = (of("small"), of("large"));
-        println!("{command:?}: {small:.2} s, {large:.2} s");
-        if large > SECONDS_MIN && large > GROWTH_MAX * small {
-            too_fast.push(format!(
-                "{command:?}: {small:.2} s, and {large:.2} s for four times as much"
-            ));
+        // A core that is shared for one of the two runs makes a ratio larger, never three times in a row by so much.
+        let mut measured = Vec::new();
+        let is_linear = (0..3).any(|_| {
+            let (small, large) = (of("small"), of("large"));
+            measured.push(format!("{small:.2} s and {large:.2} s"));
+            large <= SECONDS_MIN || large <= GROWTH_MAX * small
+        });
+        if !is_linear {
+            too_fast.push(format!("{command:?}: {}", measured.join(", ")));
         }
     }
     std::fs::remove_dir_all(&folder).expect("the folder is there");
-    assert!(too_fast.is_empty(), "{}", too_fast.join("\n"));
+    assert!(
+        too_fast.is_empty(),
+        "a dump, and four times as much:\n{}",
+        too_fast.join("\n")
+    );
 }
