@@ -196,8 +196,8 @@ fn what_is_decided_by_who_does_not_lead_any_more_is_no_decision() {
 
 #[test]
 fn a_refused_bind_is_told_with_pod_node_error_and_next_try() {
-    // tracing keeps for each line of code whether anybody listens: a test that is the first to reach it, while this one
-    // begins to listen, may have kept that nobody does.
+    // tracing records for each line of code whether anybody listens. Another test may reach this line first, while this
+    // one begins to listen: then nobody listens there until the next listener comes.
     let mut told = (0..3).map(|_| logged(1).lines("strew_runtime::warning"));
     let told = told.find(|told| !told.is_empty()).unwrap_or_default();
     let fields = r#"WARN message=bind failed kind="Pod" namespace="shop" name="web" node="n-1" action="bind" error=pods "web" is forbidden next="after the pod's backoff""#;

@@ -1,5 +1,6 @@
 //! The fixes of findings in the text of their files: as a patch, and written.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashMap};
 
 use anyhow::anyhow;
@@ -36,7 +37,7 @@ impl Fixes {
     /// command.
     pub(super) fn of(sources: &Sources, reading: &Reading, found: &[Diagnostic]) -> Self {
         let mut locator = Locator::new(sources);
-        let objects = by_label(reading);
+        let objects = LazyCell::new(|| by_label(reading));
         let mut by_file: BTreeMap<FileId, Vec<Edited<'_>>> = BTreeMap::new();
         let mut by_hand: Vec<(&Located, &Fix)> = Vec::new();
         for diagnostic in found.iter().filter(|found| is_written(found)) {
